@@ -47,7 +47,10 @@ export function logTrouble(trouble: LockTrouble): void {
       warnOf(trouble, `${where} was not released, and ends with its lease: ${trouble.error.detail}`);
       break;
     case 'storeUnavailable':
-      logger.error(`The lock store '${trouble.store}' is unavailable. ${trouble.error.detail}`);
+      logger.error(
+        `The lock store '${trouble.store}' is unavailable. ${trouble.error.detail}` +
+          (trouble.untold ? ` It was ${trouble.untold} more times since the last such line.` : ''),
+      );
       break;
     case 'storeAnswered':
       logger.log(`The lock store '${trouble.store}' answers again, after ${Math.round(trouble.awayMs)} ms.`);

@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../core/seam/time.js';
 import { MOST_FENCES } from '../core/seam/lock-store.js';
 import type { CycleCall } from '../core/words/cycle-call.js';
+import { failureCode, type LockError } from '../core/words/errors.js';
+import { printable } from '../core/words/shown.js';
 import type { EventOfLock, ForcedBy, LockEvent, RefusedReason } from '../core/words/lock-event.js';
 import { brief } from './shape.js';
 import type { FoundIncident, LockIncident } from './survey.js';
@@ -10,8 +12,10 @@ import type { FoundIncident, LockIncident } from './survey.js';
 const KEPT_MS = 24 * 3_600_000;
 /** How many are kept. */
 const MOST_INCIDENTS = 500;
-/** Refusals of one name for one reason that follow each other within this are one incident, in milliseconds. */
+/** Refusals of one name for one reason, and outages of a store for one, that follow each other within this are one incident, in milliseconds. */
 const TOGETHER_MS = 60_000;
+/** The longest text of an error that is kept. */
+const LONGEST_ERROR = 1_000;
 /** How many calls of a cycle are kept. */
 const MOST_CALLS = 16;
 
@@ -47,8 +51,8 @@ export class IncidentLog {
   readonly #clock: Clock;
   readonly #id = randomUUID().slice(0, 8);
   readonly #kept: Kept[] = [];
-  /** The refusals that further ones may be added to, by name and reason. */
-  readonly #refusals = new Map<string, Kept>();
+  /** Those that further ones may be added to: refusals by name and reason, outages by what the store answers, and their ends. */
+  readonly #repeated = new Map<string, Kept>();
   /** Forced losses of this process that nobody has explained yet, and notices that explain none yet. */
   readonly #unexplained: { readonly kept: Kept; readonly event: LostEvent }[] = [];
   readonly #notices: { readonly notice: ForcedNotice; readonly at: number }[] = [];
@@ -67,7 +71,7 @@ export class IncidentLog {
         this.#lost(event, this.#add(event, { type: 'lost', fence: event.fence, reason: event.reason, lastedMs: event.heldMs }));
         break;
       case 'releaseFailed':
-        this.#add(event, { type: 'releaseFailed', fence: event.fence, reason: event.error.code });
+        this.#add(event, { type: 'releaseFailed', fence: event.fence, reason: event.error.code, error: textOf(event.error) });
         break;
       case 'forced':
         this.#add(event, { type: 'forced', fence: event.fence, forcedBy: event.forcedBy });
@@ -76,10 +80,14 @@ export class IncidentLog {
         this.#add(event, { type: 'cycle', scope: event.scope, calls: event.calls.slice(0, MOST_CALLS).map(briefCall) });
         break;
       case 'storeUnavailable':
-        this.#add(event, { type: 'storeUnavailable', reason: event.error.code });
+        this.#together(`outage ${failureCode(event.error)}`, event, {
+          type: 'storeUnavailable',
+          reason: event.error.code,
+          error: textOf(event.error),
+        });
         break;
       case 'storeAnswered':
-        this.#add(event, { type: 'storeAnswered', lastedMs: event.awayMs });
+        this.#together('answer', event, { type: 'storeAnswered', lastedMs: event.awayMs });
         break;
       case 'waited':
         if (event.gaveUp === 'busy' && !event.skipped) {
@@ -137,16 +145,20 @@ export class IncidentLog {
   }
 
   #refused(event: Extract<LockEvent, { type: 'refused' | 'waited' }>, reason: RefusedReason): void {
-    const { name, key, waitedMs, site, description } = event;
     const holder = event.holder && brief(event.holder.by);
-    const of = `${reason} ${name}`;
-    const before = this.#refusals.get(of);
+    this.#together(`${reason} ${event.name}`, event, { type: 'refused', reason, lastedMs: event.waitedMs, holder });
+  }
+
+  /** Adds to the last incident of the kind, where that was not long ago: it has the facts of the last, and the longest time. */
+  #together(of: string, event: EventOfLock, facts: Facts & { readonly lastedMs?: number }): void {
+    const { key, site, description } = event;
+    const before = this.#repeated.get(of);
     const now = this.#clock.monotonic();
     if (before && now - before.at < TOGETHER_MS) {
-      const lastedMs = Math.max(waitedMs, before.lastedMs ?? 0);
-      Object.assign(before, { key, site: brief(site), description, holder, at: now, count: before.count + 1, lastedMs });
+      const lastedMs = facts.lastedMs === undefined ? undefined : Math.max(facts.lastedMs, before.lastedMs ?? 0);
+      Object.assign(before, facts, { key, site: brief(site), description, at: now, count: before.count + 1, lastedMs });
     } else {
-      this.#refusals.set(of, this.#add(event, { type: 'refused', reason, lastedMs: waitedMs, holder }));
+      this.#repeated.set(of, this.#add(event, facts));
     }
   }
 
@@ -164,12 +176,17 @@ export class IncidentLog {
   #drop(): void {
     const oldest = this.#kept.findIndex(({ type }) => type === 'refused');
     const [dropped] = this.#kept.splice(Math.max(0, oldest), 1);
-    for (const [of, kept] of this.#refusals) {
+    for (const [of, kept] of this.#repeated) {
       if (kept === dropped) {
-        this.#refusals.delete(of);
+        this.#repeated.delete(of);
       }
     }
   }
+}
+
+/** What an error says besides its key, which the incident has. */
+function textOf({ key, detail }: LockError): string {
+  return detail.replaceAll(`Lock "${printable(key)}": `, '').slice(0, LONGEST_ERROR);
 }
 
 function briefCall(call: CycleCall): CycleCall {

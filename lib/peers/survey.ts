@@ -96,7 +96,7 @@ export interface LockIncident {
   readonly description?: string | undefined;
   /** The process in which it happened: `LockProcess.id`. */
   readonly process: string;
-  /** How often: refusals of one name for one reason that follow each other within a minute are one, that of the last. */
+  /** How often: refusals of one name for one reason, and outages for one, that follow each other within a minute are one, that of the last. */
   readonly count: number;
   /** The fence of the call. */
   readonly fence?: number | undefined;
@@ -104,6 +104,8 @@ export interface LockIncident {
   readonly reason?: LostReason | RefusedReason | LockErrorCode | undefined;
   /** For how long the lock had been held, the call had waited (of several, the longest) or the store had been away, in milliseconds. */
   readonly lastedMs?: number | undefined;
+  /** What the error of an outage, or of a release that failed, says. */
+  readonly error?: string | undefined;
   /** Who held the lock meanwhile. */
   readonly holder?: string | undefined;
   /** Who released the lock by force, where that was told. */

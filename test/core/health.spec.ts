@@ -258,7 +258,7 @@ test.each<[string, StoreHealth]>([
   },
 );
 
-test('a store that cannot be asked is down once calls have failed for as long, and up where nobody calls any more', async () => {
+test('a store that cannot be asked is down once calls have failed for as long, and up within a second of its return, also where nobody calls', async () => {
   const store = new AwayStore();
   const locks = locksOn(store);
   store.isAway = true;
@@ -270,7 +270,23 @@ test('a store that cannot be asked is down once calls have failed for as long, a
   await pass(2_000);
   expect(await call).toBeInstanceOf(LockStoreError);
   await pass(10_000);
+  expect(await locks.health()).toMatchObject({ status: 'down', reasons: ['unreachable'] });
+  store.isAway = false;
+  await pass(1_000);
   expect(await locks.health()).toMatchObject({ status: 'up', reasons: [] });
+});
+
+test('each reason says for how long it has been there, as far as checks know', async () => {
+  const store = new AskedStore();
+  const locks = locksOn(store);
+  expect(await locks.health()).not.toHaveProperty('reasonMs');
+  store.said = { hearsTurns: false };
+  expect(await locks.health()).toMatchObject({ reasonMs: { polls: 0 } });
+  await pass(3_000);
+  store.said = { hearsTurns: false, members: [vote, vote, gone], majority: 2 };
+  expect((await locks.health()).reasonMs).toEqual({ polls: 3_000, membersAway: 0 });
+  store.said = {};
+  expect(await locks.health()).not.toHaveProperty('reasonMs');
 });
 
 test('a store that never answers a check takes it a little more than a second', async () => {

@@ -178,9 +178,26 @@ test('an outage is told with its end', async () => {
   store.isAway = false;
   await call;
   const [answered, unavailable] = await locks.incidents();
-  expect(unavailable).toMatchObject({ type: 'storeUnavailable', reason: 'LOCK_STORE' });
+  expect(unavailable).toMatchObject({ type: 'storeUnavailable', reason: 'LOCK_STORE', error: expect.any(String) as string });
+  // The key has a field of its own, which the page may hide.
+  expect(unavailable?.error).not.toMatch(/^$|"k"/);
   expect(answered).toMatchObject({ type: 'storeAnswered' });
   expect(answered?.lastedMs).toBeGreaterThanOrEqual(4_000);
+});
+
+test('outages that follow each other within a minute are one incident, and their ends another', async () => {
+  for (let outage = 0; outage < 5; outage++) {
+    store.isAway = true;
+    await locks.acquire('k', { wait: 0 }).catch(() => undefined);
+    store.isAway = false;
+    await (await locks.acquire('k')).release();
+    await sleep(2_000);
+  }
+  const incidents = (await locks.incidents()).filter(({ type }) => type.startsWith('store'));
+  expect(incidents.map(({ type, count }) => [type, count]).toSorted()).toEqual([
+    ['storeAnswered', 5],
+    ['storeUnavailable', 5],
+  ]);
 });
 
 test('a release that failed is told', async () => {

@@ -80,15 +80,15 @@ describe('a server that refuses', () => {
     await server.start();
   });
 
-  testInWorld('an outage is reported once, and the next one again', async ({ server, locks, troubles }) => {
-    for (const round of [1, 2]) {
+  testInWorld('an outage is reported once, and the next one within a minute with it', async ({ server, locks, troubles }) => {
+    for (let round = 0; round < 2; round++) {
       await server.kill();
       await locks.acquire('k', { wait: 0 }).catch(() => undefined);
       await locks.acquire('k', { wait: 0 }).catch(() => undefined);
-      expect(troubles.filter(({ type }) => type === 'storeUnavailable')).toHaveLength(round);
+      expect(troubles.filter(({ type }) => type === 'storeUnavailable')).toHaveLength(1);
       await server.start();
       await locks.withLock('k', { wait: 15_000 }, () => undefined);
-      expect(troubles.filter(({ type }) => type === 'storeAnswered')).toHaveLength(round);
+      expect(troubles.filter(({ type }) => type === 'storeAnswered')).toHaveLength(1);
     }
   });
 

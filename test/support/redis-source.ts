@@ -77,6 +77,14 @@ function chosen(): ClientPackage {
   return found;
 }
 
+/** The packages of clients. */
+export const CLIENT_PACKAGES: readonly string[] = Object.keys(PACKAGES);
+
+/** Where a store is to connect, with the client of a package. */
+export function sourceWith(name: string, url: string): RedisSource {
+  return (PACKAGES[name] as ClientPackage).server(url);
+}
+
 /** Where a store is to connect. */
 export function sourceOf(url: string): RedisSource {
   return chosen().server(url);

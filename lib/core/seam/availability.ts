@@ -1,5 +1,5 @@
 import type { Clock } from './time.js';
-import { LockStoreError, type LockError } from '../words/errors.js';
+import { failureCode, LockStoreError, type LockError } from '../words/errors.js';
 
 /** For how long attempts fail, with no answer in between, until the store counts as away, in milliseconds. */
 const AWAY_AFTER_MS = 1_000;
@@ -7,12 +7,15 @@ const AWAY_AFTER_MS = 1_000;
 const PROBE_EVERY_MS = 500;
 /** How long it counts as away after the last failure, where no call has asked it since, in milliseconds. */
 const KNOWN_FOR_MS = 5_000;
+/** How many different failures of one outage are news. */
+const MOST_NEWS = 5;
 /** When an old failure says nothing of a new one any more, in milliseconds: longer than between two health checks. */
 const OUTDATED_AFTER_MS = 60_000;
 
 /**
  * What is known of whether a store answers. A renewal that is answered ends an outage that renewals found; one that
  * attempts to acquire found goes on until one is answered, since a full server, for one, renews and grants nothing.
+ * What no retry mends counts as well, where it is of the store and not of one key.
  */
 export class Availability {
   readonly #clock: Clock;
@@ -26,26 +29,35 @@ export class Availability {
   #refusedAt = 0;
   #attemptsFail = false;
   #failure: LockError | undefined;
+  /** What was answered instead of grants in this outage: '' for nothing. */
+  readonly #codes = new Set<string>();
   #probedAt = -Infinity;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** The store failed an attempt to acquire, or something else; true for the first time since it last answered. */
-  failed(error: LockError, isAttempt: boolean): boolean {
+  /** The store failed an attempt to acquire, or something else; what is new of it: the outage itself, or why it fails. */
+  failed(error: LockError, isAttempt: boolean): 'outage' | 'reason' | undefined {
     const isFirst = this.#failingSince === undefined;
+    const code = failureCode(error);
+    const isNew = this.#codes.size < MOST_NEWS && !this.#codes.has(code ?? '');
     const now = this.#clock.monotonic();
     if (this.#failingSince === undefined || now - this.#failedAt >= KNOWN_FOR_MS) {
       this.#failingSince = now;
     }
-    if (this.#silentSince === undefined || now - this.#failedAt >= OUTDATED_AFTER_MS) {
+    // An attempt that was refused was answered. A check that was refused, as by a wrong password, was not.
+    const isSilent = !isAttempt || (code === undefined && error.code !== 'LOCK_CONFIGURATION');
+    if (isSilent && (this.#silentSince === undefined || now - this.#failedAt >= OUTDATED_AFTER_MS)) {
       this.#silentSince = now;
     }
     this.#failedAt = now;
     this.#failure = error;
     this.#attemptsFail ||= isAttempt;
-    return isFirst;
+    if (isNew) {
+      this.#codes.add(code ?? '');
+    }
+    return isFirst ? 'outage' : isNew ? 'reason' : undefined;
   }
 
   /** The store answered; for how long it had not, in milliseconds, where that ends an outage. */
@@ -61,7 +73,13 @@ export class Availability {
     this.#failingSince = undefined;
     this.#attemptsFail = false;
     this.#failure = undefined;
+    this.#codes.clear();
     return awayMs;
+  }
+
+  /** What it answered last where it fails; undefined for no answer. */
+  get code(): string | undefined {
+    return this.#failure && failureCode(this.#failure);
   }
 
   /** Whether the last attempts failed: for a second at least, and not long ago. */
@@ -109,9 +127,10 @@ export class Availability {
 
   /** The error of a call that fails at once. */
   refusal(key: string): LockStoreError {
-    const silentMs = Math.round(this.#clock.monotonic() - (this.#failingSince ?? 0));
+    const failingMs = Math.round(this.#clock.monotonic() - (this.#failingSince ?? 0));
+    const does = this.code === undefined ? 'has not answered' : `has granted nothing (${this.code})`;
     return new LockStoreError(
-      `Lock "${key}": the store has not answered for ${silentMs} ms, and this call does not wait for it (onUnavailable: 'throw'). ` +
+      `Lock "${key}": the store ${does} for ${failingMs} ms, and this call does not wait for it (onUnavailable: 'throw'). ` +
         `It is asked every ${PROBE_EVERY_MS} ms; repeat the call later.`,
       key,
       { cause: this.#failure?.cause, unknown: false },

@@ -1,13 +1,15 @@
 import type { Availability } from '../seam/availability.js';
+import type { Clock } from '../seam/time.js';
 import { asLockError } from '../words/errors.js';
 import type { Leases } from '../leases/leases.js';
-import { isAnswered, isRefusing, reasonsOf, statusOf, type LockHealth, type StoreHealth } from '../words/lock-health.js';
+import { isAnswered, isRefusing, reasonsOf, statusOf, type HealthReason, type LockHealth, type StoreHealth } from '../words/lock-health.js';
 import type { Lifecycle } from '../seam/lifecycle.js';
 import type { LockStore } from '../seam/lock-store.js';
 import type { Reporter } from './reporter.js';
 import type { Waiters } from '../entering/waiters.js';
 
 interface HealthCheckParts {
+  readonly clock: Clock;
   readonly store: LockStore;
   readonly lifecycle: Lifecycle;
   readonly availability: Availability;
@@ -20,6 +22,8 @@ interface HealthCheckParts {
 export class HealthCheck {
   readonly #parts: HealthCheckParts;
   #asking: Promise<StoreHealth> | undefined;
+  /** Since when each reason has been there. */
+  #since: ReadonlyMap<HealthReason, number> = new Map();
 
   constructor(parts: HealthCheckParts) {
     this.#parts = parts;
@@ -45,6 +49,8 @@ export class HealthCheck {
       reachable,
       unreachableMs: rounded(unreachableMs),
       refusingMs: reachable ? rounded(refusingMs) : undefined,
+      failure: availability.code,
+      reasonMs: this.#lastedMs(reasons),
       server,
       latencyMs: rounded(latencyMs),
       hearsTurns,
@@ -58,6 +64,13 @@ export class HealthCheck {
       leastMarginMs: margins.length > 0 ? rounded(margins.reduce((least, ms) => Math.min(least, ms))) : undefined,
       evicts,
     });
+  }
+
+  #lastedMs(reasons: readonly HealthReason[]): LockHealth['reasonMs'] {
+    const now = this.#parts.clock.monotonic();
+    this.#since = new Map(reasons.map((reason) => [reason, this.#since.get(reason) ?? now]));
+    const lasted = [...this.#since].map(([reason, since]) => [reason, Math.round(now - since)]);
+    return lasted.length > 0 ? Object.fromEntries(lasted) : undefined;
   }
 
   async #ask(): Promise<StoreHealth> {

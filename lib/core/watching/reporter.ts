@@ -1,10 +1,9 @@
-import type { Availability } from '../seam/availability.js';
 import { debugLine, type DebugNote } from './debug-line.js';
 import type { Acquisition } from '../entering/acquisition.js';
 import type { EntryEvents } from '../entering/entering-parts.js';
 import { keysOf } from '../words/cycle-call.js';
 import { callerOf, THIS_PROCESS, type Caller } from '../words/caller.js';
-import { LockNotAcquiredError, type LockError, type LostReason } from '../words/errors.js';
+import { LockNotAcquiredError, refusalOfStore, type LockError, type LostReason } from '../words/errors.js';
 import type { Lease } from '../leases/lease.js';
 import type { Entrant, LeaseEvents } from '../leases/lease-events.js';
 import {
@@ -17,6 +16,7 @@ import {
   type LockTrouble,
 } from '../words/lock-event.js';
 import type { Busy } from '../seam/lock-store.js';
+import type { Outages } from './outages.js';
 import { OncePerKey } from '../words/once-per-key.js';
 import type { LockEntry } from '../words/lock-telemetry.js';
 import type { Telemetry } from './telemetry.js';
@@ -44,7 +44,7 @@ interface ReporterParts {
   /** The name under which the store is registered. */
   readonly store: string;
   readonly onTrouble: (trouble: LockTrouble) => void;
-  readonly availability: Availability;
+  readonly outages: Outages;
   readonly telemetry?: Telemetry | undefined;
   /** Keeps what went wrong, whoever else reads events. */
   readonly incidents: { record(event: LockEvent): void };
@@ -55,7 +55,7 @@ interface ReporterParts {
 /** Reports what happens to the locks of one store. Nothing it calls can stop a release. */
 export class Reporter implements LeaseEvents, EntryEvents {
   /**
-   * What wants to learn of calls: what follows them, and the availability of the store as long as it is in doubt. Where this is empty and
+   * What wants to learn of calls: what follows them, and the outages of the store while there is one. Where this is empty and
    * `lockChannel` has no subscribers, what went well need not be reported.
    */
   readonly watchers: readonly unknown[];
@@ -114,6 +114,10 @@ export class Reporter implements LeaseEvents, EntryEvents {
   /** A call has its locks, or `refusal` says why not. */
   ended(acquisition: Acquisition, refusal: unknown): void {
     const { waitedFor, waitedInside: inside } = acquisition;
+    const failure = refusal === undefined ? undefined : refusalOfStore(refusal);
+    if (failure) {
+      this.#failed({ key: failure.key, caller: acquisition.call.caller }, failure, true);
+    }
     if (refusal === undefined && waitedFor === undefined) {
       return;
     }
@@ -183,14 +187,14 @@ export class Reporter implements LeaseEvents, EntryEvents {
     this.#answered(lease, false);
   }
 
-  /** A check of the health got no answer. */
-  checkFailed(error: LockError): void {
-    this.#failed(CHECKING, error, false);
+  /** A check of the health got no answer, or an attempt that was made to try the store no grant. */
+  checkFailed(error: LockError, isAttempt = false): void {
+    this.#failed(CHECKING, error, isAttempt);
   }
 
-  /** The store answered a check of the health. */
-  checkAnswered(): void {
-    this.#answered(CHECKING, false);
+  /** The store answered a check of the health, or an attempt that was made to try it. */
+  checkAnswered(isAttempt = false): void {
+    this.#answered(CHECKING, isAttempt);
   }
 
   renewed(lease: Lease, margin: number): void {
@@ -224,24 +228,35 @@ export class Reporter implements LeaseEvents, EntryEvents {
     }
   }
 
-  /** Reported once per outage: until the store has answered again, further failures are the same news. */
+  /** Reported once per outage and reason: until the store has answered again, further failures are the same news. */
   #failed(subject: Subject, error: LockError, isAttempt: boolean): void {
-    const { availability } = this.#parts;
-    if (availability.failed(error, isAttempt)) {
-      this.#watchers.push(availability);
-      this.#trouble({ type: 'storeUnavailable', ...this.#subject(subject), error });
+    const { outages } = this.#parts;
+    const { begins, isNews, untold } = outages.failed(error, isAttempt);
+    const about = this.#subject(subject);
+    if (begins) {
+      this.#watchers.push(outages);
+    }
+    if (isNews) {
+      this.#publish({ type: 'storeUnavailable', ...about, error });
     } else {
-      this.#log({ type: 'failedAgain', ...this.#subject(subject), error });
+      this.#log({ type: 'failedAgain', ...about, error });
+    }
+    if (untold !== undefined) {
+      this.#tell({ type: 'storeUnavailable', ...about, error, untold });
     }
   }
 
   /** Reported once after an outage. */
   #answered(subject: Subject, isAttempt: boolean): void {
-    const { availability } = this.#parts;
-    const awayMs = availability.answered(isAttempt);
-    if (awayMs !== undefined) {
-      this.#watchers.splice(this.#watchers.indexOf(availability), 1);
-      this.#trouble({ type: 'storeAnswered', ...this.#subject(subject), awayMs });
+    const { outages } = this.#parts;
+    const ended = outages.answered(isAttempt);
+    if (ended) {
+      this.#watchers.splice(this.#watchers.indexOf(outages), 1);
+      const answered = { type: 'storeAnswered', ...this.#subject(subject), awayMs: ended.awayMs } as const;
+      this.#publish(answered);
+      if (ended.isTold) {
+        this.#tell(answered);
+      }
     }
   }
 

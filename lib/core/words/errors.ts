@@ -185,10 +185,50 @@ export class LockConfigurationError extends LockError {
   override readonly name: string = 'LockConfigurationError';
   readonly code = 'LOCK_CONFIGURATION';
   readonly status = 500;
+  /**
+   * Whether the store refuses every call so, since a right, a password or a table is missing: it then counts as failing. Default: `false`,
+   * for what concerns one key or one call.
+   */
+  readonly ofStore: boolean;
 
-  constructor(detail: string, key = '', options?: { readonly cause?: unknown }) {
-    super(key === '' && options === undefined ? detail : 'A lock is configured or used wrongly.', detail, key, options);
+  constructor(detail: string, key = '', options: { readonly cause?: unknown; readonly ofStore?: boolean } = {}) {
+    super(key === '' && !('cause' in options) ? detail : 'A lock is configured or used wrongly.', detail, key, options);
+    this.ofStore = options.ofStore === true;
   }
+}
+
+/** Whether an error says that the store fails, and not that one key or one call is wrong. */
+export function isOfStore(error: LockError): boolean {
+  return error.code !== 'LOCK_CONFIGURATION' || (error as LockConfigurationError).ofStore || error.key === '';
+}
+
+/** The failure of the store that a call ended with, where no retry mends it; undefined where attempts have told it, and where it is none. */
+export function refusalOfStore(refusal: unknown): LockError | undefined {
+  if (isLockError(refusal)) {
+    return refusal.code === 'LOCK_CONFIGURATION' && (refusal as LockConfigurationError).ofStore ? refusal : undefined;
+  }
+  return asLockError(refusal, '');
+}
+
+/** The word of a refusal of Redis, also from inside a script; the state of SQL, and the names of MySQL's errors. */
+const REPLY_CODE = /^(?!ERR\b)[A-Z]+\b|(?<=: -)[A-Z]+|ACL(?= failure)/;
+const SQL_CODE = /^(ER_\w+|(?=.*\d)[0-9A-Z]{5})$/;
+
+/** What a store answered by which it fails, such as `NOPERM` or `42501`; undefined where it did not answer, or where that is not known. */
+export function failureCode({ cause }: LockError): string | undefined {
+  return replyCode(cause);
+}
+
+/** The code of an error with which a server replied; undefined for one that a driver made. */
+export function replyCode(cause: unknown): string | undefined {
+  if (!(cause instanceof Error)) {
+    return undefined;
+  }
+  if (cause.name === 'ReplyError') {
+    return REPLY_CODE.exec(cause.message)?.[0] ?? 'ERR';
+  }
+  const code = 'code' in cause ? String(cause.code) : '';
+  return SQL_CODE.test(code) ? code : undefined;
 }
 
 /**

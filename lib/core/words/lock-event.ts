@@ -68,7 +68,7 @@ export interface ForcedBy {
  * | `heldLong` | a section has lasted for ten times `ttlMs`, and others wait; once for each key. `by` is its holder |
  * | `unreleased` | a handle of `acquire()` was garbage collected, and its lock was not released |
  * | `releaseFailed` | the store did not answer a release; the lease runs out by itself |
- * | `storeUnavailable` | the store failed for the first time since it last answered |
+ * | `storeUnavailable` | the store failed for the first time since it last answered, or fails for another reason than before |
  * | `storeAnswered` | the store answered again, after `awayMs` |
  * | `leader` | a candidate of `lead()` stands by, leads, or leads no more: its `change` |
  *
@@ -77,6 +77,8 @@ export interface ForcedBy {
  * `inside` says that the call waited for another one inside the same lock.
  *
  * `kept` of `lost` says that the code had ended, and the transaction around it had not: no call was left to reject.
+ *
+ * `untold` of `storeUnavailable` is for the log, which has one line a minute for each reason: how many outages it has left out.
  *
  * `ttlMs` of `heldLong` is that of the holder, or of the call that waits where another process is the holder.
  */
@@ -113,7 +115,7 @@ export type LockEvent =
   | (EventOfLock & { readonly type: 'heldLong'; readonly heldMs: number; readonly ttlMs: number })
   | (EventOfLock & { readonly type: 'unreleased'; readonly fence: number; readonly heldMs: number })
   | (EventOfLock & { readonly type: 'releaseFailed'; readonly fence: number; readonly error: LockError })
-  | (EventOfLock & { readonly type: 'storeUnavailable'; readonly error: LockError })
+  | (EventOfLock & { readonly type: 'storeUnavailable'; readonly error: LockError; readonly untold?: number })
   | (EventOfLock & { readonly type: 'storeAnswered'; readonly awayMs: number })
   | (EventOfLock & { readonly type: 'leader' } & LeaderChange);
 

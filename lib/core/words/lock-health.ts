@@ -47,7 +47,7 @@ export type HealthStatus = 'up' | 'degraded' | 'down';
  * |---|---|---|
  * | `unreachable` | the store does not answer | `degraded`, and `down` after `downAfter` |
  * | `noMajority` | fewer servers have votes that count than a grant needs | `down` |
- * | `failing` | the store answers, and has failed all attempts to acquire for a second or more | `degraded`, and `down` after `downAfter` |
+ * | `failing` | the store answers, and has refused all attempts to acquire for a second or more, for no other reason of these | `degraded`, and `down` after `downAfter` |
  * | `readOnly` | the server takes no writes, such as a replica, or the server before a failover | `degraded`, and `down` after `downAfter` |
  * | `full` | the memory of the server is full, and it evicts nothing | `degraded`, and `down` after `downAfter` |
  * | `membersAway` | some of several servers do not answer, take no locks, or have no votes that count | `degraded` |
@@ -70,6 +70,13 @@ export interface LockHealth extends StoreHealth {
   readonly unreachableMs?: number | undefined;
   /** For how long a store that answers has granted nothing, in milliseconds, as far as is known; undefined where it may grant. */
   readonly refusingMs?: number | undefined;
+  /**
+   * What the store answers instead of a grant, such as `NOPERM`, `WRONGPASS`, `42501` or `ER_NO_SUCH_TABLE`; undefined where it grants, and
+   * where that is not known. The whole text is in the log and in the incidents, since it may name a host.
+   */
+  readonly failure?: string | undefined;
+  /** For how long each reason has been there, in milliseconds, as far as the checks of this process know; undefined where there is none. */
+  readonly reasonMs?: Readonly<Partial<Record<HealthReason, number>>> | undefined;
   /** The locks that this process holds. */
   readonly heldHere: number;
   /** The calls of this process that wait for a lock. */
@@ -99,10 +106,12 @@ interface Knowledge {
 /** Why locks are not up, by what the store says, and what this process knows of it. */
 export function reasonsOf(store: StoreHealth, { isReachable, isFailing, isClosing }: Knowledge): HealthReason[] {
   const { members = [], majority = 0, hearsTurns, replicasConfirm, refuses, clockSkewMs = 0 } = store;
+  const hasMajority = members.filter(({ voting }) => voting).length >= majority;
   const found: Readonly<Record<HealthReason, boolean>> = {
     unreachable: !isReachable,
-    noMajority: members.filter(({ voting }) => voting).length < majority,
-    failing: isReachable && isFailing,
+    noMajority: !hasMajority,
+    // What explains it says more.
+    failing: isReachable && isFailing && hasMajority && !isRefusing(store),
     readOnly: refuses === 'readOnly',
     full: refuses === 'full',
     // Of a server that refuses, only its own keys, or its vote, are missing: the locks of the others work.

@@ -81,10 +81,17 @@ export class MySqlDialect implements Dialect<MySqlConnection> {
     return kind && CURES[kind];
   }
 
+  isOfKey(): boolean {
+    return false;
+  }
+
   /** None of these is a `LockConfigurationError`: it may be over soon, and a release is sent again until then. */
   nextStep(error: Error): string {
     if (isA(error, 'prepared')) {
       return '. Raise max_prepared_stmt_count of the server: the locks prepare about 15 statements on each connection of the pool.';
+    }
+    if (isA(error, 'connections')) {
+      return '. Raise max_connections of the server, or lower the connectionLimit of the pools that lead to it.';
     }
     const readOnly = isA(error, 'readOnly') ? ' (the server is read-only, as a replica is)' : '';
     return `${isA(error, 'conflict') ? ' (another transaction has locked the row)' : readOnly}. ${REPEAT}`;

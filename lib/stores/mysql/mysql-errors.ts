@@ -23,6 +23,8 @@ const ERRORS = {
   readOnlySession: [1792],
   /** The statement was ended, or its commit failed: it may have been committed before. */
   ended: [1053, 1077, 1180, 1317, 1927, 1969, 3024, 3169],
+  /** The server, or the user, has no connection left. */
+  connections: [1040, 1203, 1226],
   /** Statements are replicated by their text, which READ COMMITTED does not allow. */
   binlog: [1665],
   /** A key may not be as long as those of the tables. */

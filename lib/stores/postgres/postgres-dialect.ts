@@ -20,6 +20,8 @@ const HOPELESS = /^(22|28|3D|3F|42|P0001)/;
 const CONFLICT = /^40(001|P01)$/;
 /** Another transaction has locked a row or a table. Nothing was done. */
 const LOCKED = '55P03';
+/** The server has no connection left. */
+const FULL = '53300';
 /** The connection was ended, here or behind a pool on the way (58000): the last statement may have been committed before. */
 const ENDED = /^(08|25P0[34]|40003|57000|57P|58000|XX)/;
 /** What ends the connection, in the languages that say it so. */
@@ -144,6 +146,10 @@ export class PostgresDialect implements Dialect<PostgresClient> {
       : `Call ensureSchema() of the store, or run what schemaSql() returns, to create the schema "${this.#schema}" in its present version.`;
   }
 
+  isOfKey(error: Error): boolean {
+    return stateOf(error)?.startsWith('22') === true;
+  }
+
   #grantFor(refusal: string): string {
     if (/row-level security/.test(refusal)) {
       return `Let the policies on the tables of the schema "${this.#schema}" show the user all rows, or give it BYPASSRLS.`;
@@ -156,6 +162,9 @@ export class PostgresDialect implements Dialect<PostgresClient> {
   }
 
   nextStep(error: Error): string {
+    if (stateOf(error) === FULL) {
+      return '. Raise max_connections of the server, or lower the max of the pools that lead to it.';
+    }
     return `${stateOf(error) === LOCKED ? ` (${WHO_LOCKS})` : ''}. ${REPEAT}`;
   }
 

@@ -1,4 +1,4 @@
-import { LockStoreError } from '../../core/words/errors.js';
+import { LockConfigurationError, LockStoreError } from '../../core/words/errors.js';
 import { within } from '../kit/no-reply.js';
 import type { ServerClock } from '../kit/server-clock.js';
 import { BatchedCalls } from './batched-calls.js';
@@ -112,8 +112,19 @@ async function leftAfter(check: Promise<void>, { key, limitMs }: Call, { name }:
   try {
     await within(limitMs, check, () => failed(`${name} is being checked, since it was away when the store was opened. ${REPEAT}`));
   } catch (error) {
-    throw error instanceof LockStoreError && error.key !== key ? failed(error.detail, error.cause) : error;
+    throw error instanceof LockStoreError && error.key !== key ? failed(error.detail, error.cause) : ofStore(error);
   }
   // In whole milliseconds: only calls that have the same limit are sent together.
   return Math.max(0, Math.floor(limitMs - (performance.now() - startedAt)));
+}
+
+/** A database that did not pass its check refuses every call. */
+function ofStore(error: unknown): unknown {
+  return error instanceof LockConfigurationError && !error.ofStore
+    ? new LockConfigurationError(
+        error.detail,
+        error.key,
+        error.cause === undefined ? { ofStore: true } : { cause: error.cause, ofStore: true },
+      )
+    : error;
 }

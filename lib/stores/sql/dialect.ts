@@ -47,6 +47,8 @@ export interface Dialect<Connection extends PooledConnection = PooledConnection>
   isConflict(error: unknown): boolean;
   /** How to mend what no repetition changes. */
   cureOf(error: Error): string | undefined;
+  /** Whether such an error is about the name of one key, and no refusal of all calls. */
+  isOfKey(error: Error): boolean;
   /** What to do about any other error that the server answered: the end of a message. */
   nextStep(error: Error): string;
 

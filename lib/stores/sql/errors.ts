@@ -1,4 +1,4 @@
-import { isLockError, LockConfigurationError, LockStoreError, type LockError } from '../../core/words/errors.js';
+import { isLockError, LockConfigurationError, LockStoreError, replyCode, type LockError } from '../../core/words/errors.js';
 import { fenceTooHigh, messageOf } from '../kit/refusals.js';
 import type { Dialect } from './dialect.js';
 
@@ -38,17 +38,23 @@ export function toLockError(error: unknown, key: string, dialect: Dialect): Lock
   // A call about a key comes after the start. The login worked then, and may work again: a release is repeated until then.
   const mayPass = notSent && key !== '';
   if (cure !== undefined && !mayPass) {
-    return new LockConfigurationError(`${subject}${name} refused: ${cause.message}. ${cure}`, key, { cause });
+    return new LockConfigurationError(`${subject}${name} refused: ${cause.message}. ${cure}`, key, {
+      cause,
+      ofStore: !dialect.isOfKey(source),
+    });
   }
   if (!notSent && !dialect.isRefusal(source)) {
-    const reach = failure instanceof NotReplicated ? 'the standby is there' : 'it runs and can be reached from here';
-    return new LockStoreError(`${subject}${name} did not answer: ${cause.message}. Make sure that ${reach}.`, key, {
-      cause,
-      unknown: true,
-    });
+    return new LockStoreError(`${subject}${name} ${unknownOutcome(failure, cause)}`, key, { cause, unknown: true });
   }
   const message = `${notSent ? 'there is no connection: ' : ''}${cause.message}${nextStepAfter(source, dialect)}`;
   return new LockStoreError(`${subject}${name} failed: ${message}`, key, { cause, unknown: false });
+}
+
+/** What has happened where nobody knows whether the statement was carried out, and what to do. */
+function unknownOutcome(failure: Error, cause: Error): string {
+  const did = replyCode(cause) === undefined ? 'did not answer' : 'ended the statement';
+  const reach = failure instanceof NotReplicated ? 'the standby is there' : 'it runs and can be reached from here';
+  return `${did}: ${cause.message}. Make sure that ${reach}.`;
 }
 
 function nextStepAfter(error: Error, dialect: Dialect): string {

@@ -6,6 +6,9 @@ import type { Script } from '../scripts/script.js';
 const HOPELESS =
   /\b(WRONGPASS|NOAUTH|NOPERM|WRONGTYPE|NOPROTO|CROSSSLOT)\b|ACL failure in script|can't run this command|unknown command|invalid password|without any password/;
 
+/** Those that are about one key: something else wrote it, or it shares no slot with the others of its lock. */
+const OF_A_KEY = /\b(WRONGTYPE|CROSSSLOT)\b/;
+
 /** The failure of a command that was not sent: there is no connection, and commands do not wait for one. */
 export const NO_CONNECTION = 'there is no connection';
 
@@ -37,6 +40,8 @@ export function toLockError(
   const failure = error instanceof Error ? error : new Error(String(error));
   const isReply = failure.name === 'ReplyError';
   const cause = withoutCommand(isReply ? failure : ofNode(connectionError ?? failure));
+  // The connection was refused, or broke after the reply that says why.
+  const isRefused = cause.name === 'ReplyError';
   const subject = key === '' ? '' : `Lock "${key}": `;
   const said = plainWords(messageOf(cause));
   const counter = /\bFENCE (\d+)/.exec(cause.message)?.[1];
@@ -45,12 +50,15 @@ export function toLockError(
   }
   if (HOPELESS.test(cause.message)) {
     const command = commandOf(cause.message, script);
-    return new LockConfigurationError(`${subject}Redis refused ${command}: ${said}. ${cureOf(cause.message)}`, key, { cause });
-  }
-  if (isReply) {
-    return new LockStoreError(`${subject}Redis failed: ${said}. The call may be repeated once that is over.`, key, {
+    return new LockConfigurationError(`${subject}Redis refused ${command}: ${said}. ${cureOf(cause.message)}`, key, {
       cause,
-      unknown: sendsAgain,
+      ofStore: !OF_A_KEY.test(cause.message),
+    });
+  }
+  if (isRefused) {
+    return new LockStoreError(`${subject}Redis failed: ${said}. ${nextStepAfter(said)}`, key, {
+      cause,
+      unknown: isReply ? sendsAgain : !NOT_SENT.test(failure.message),
     });
   }
   return new LockStoreError(`${subject}Redis did not answer: ${said}. Make sure that it runs and can be reached from here.`, key, {
@@ -96,7 +104,7 @@ export function setupError(refusal: Error): LockConfigurationError {
   return new LockConfigurationError(
     `Redis refused to set the connection up: ${plainWords(cause.message)}. Correct the database, user name and password given to the store, or grant +select.`,
     '',
-    { cause },
+    { cause, ofStore: true },
   );
 }
 
@@ -132,6 +140,12 @@ function commandOf(message: string, script: Script | undefined): string {
   const line = /@user_script: ?(\d+)/.exec(message)?.[1];
   const command = /redis\.p?call\('(\w+)'/.exec(script?.source.split('\n')[Number(line) - 1] ?? '')?.[1];
   return command ? `${command} in the script '${script?.name}'` : 'a command';
+}
+
+function nextStepAfter(said: string): string {
+  return /max number of clients/.test(said)
+    ? 'Raise maxclients of the server, or find out who keeps so many connections.'
+    : 'The call may be repeated once that is over.';
 }
 
 function cureOf(message: string): string {

@@ -1,0 +1,72 @@
+import { failureCode, isOfStore, type LockError } from '../words/errors.js';
+import type { Availability } from '../seam/availability.js';
+import type { Clock } from '../seam/time.js';
+
+/** How often a line says at most that the store fails for one reason, in milliseconds. */
+const EVERY_MS = 60_000;
+
+/** What a failure is worth: an event, where the outage or its reason is new; and a line, which tells of so many other outages besides. */
+interface Failed {
+  readonly begins: boolean;
+  readonly isNews: boolean;
+  readonly untold: number | undefined;
+}
+
+/** What is to be told of outages. Events tell all; the log has a line a minute for a server whose memory hovers at its limit. */
+export class Outages {
+  readonly #availability: Availability;
+  readonly #clock: Clock;
+  /** When a line said last that the store fails, by what it answered. */
+  readonly #saidAt = new Map<string, number>();
+  /** Outages that no line has told. */
+  #untold = 0;
+  #isTold = false;
+  #onAttemptFailed: () => void = () => undefined;
+
+  constructor(availability: Availability, clock: Clock) {
+    this.#availability = availability;
+    this.#clock = clock;
+  }
+
+  /** Calls `tries` for each attempt that fails. */
+  triedBy(tries: () => void): void {
+    this.#onAttemptFailed = tries;
+  }
+
+  failed(error: LockError, isAttempt: boolean): Failed {
+    if (!isOfStore(error)) {
+      return { begins: false, isNews: false, untold: undefined };
+    }
+    const news = this.#availability.failed(error, isAttempt);
+    const begins = news === 'outage';
+    if (begins) {
+      this.#isTold = false;
+      this.#untold++;
+    }
+    if (isAttempt) {
+      // An outage that renewals or checks found ends with the next of them.
+      this.#onAttemptFailed();
+    }
+    return { begins, isNews: news !== undefined, untold: this.#isTold && !news ? undefined : this.#toTell(error) };
+  }
+
+  /** How long the outage was that an answer ends, and whether a line has told of it. */
+  answered(isAttempt: boolean): { readonly awayMs: number; readonly isTold: boolean } | undefined {
+    const awayMs = this.#availability.answered(isAttempt);
+    return awayMs === undefined ? undefined : { awayMs, isTold: this.#isTold };
+  }
+
+  /** How many outages a line about this failure has to tell besides this one; undefined where another one was written not long ago. */
+  #toTell(error: LockError): number | undefined {
+    const code = failureCode(error) ?? '';
+    const now = this.#clock.monotonic();
+    if (now - (this.#saidAt.get(code) ?? -Infinity) < EVERY_MS) {
+      return undefined;
+    }
+    const untold = this.#untold - (this.#isTold ? 0 : 1);
+    this.#saidAt.set(code, now);
+    this.#isTold = true;
+    this.#untold = 0;
+    return untold;
+  }
+}

@@ -1,0 +1,81 @@
+import { AsyncResource } from 'node:async_hooks';
+import { randomUUID } from 'node:crypto';
+import { asLockError } from '../words/errors.js';
+import type { HoldRecord, LockStore } from '../seam/lock-store.js';
+import { LONGEST_COMMAND_MS } from '../seam/time.js';
+import type { Lifecycle } from '../seam/lifecycle.js';
+import type { Reporter } from './reporter.js';
+
+/** The pause between two trials, in milliseconds. */
+const EVERY_MS = 1_000;
+/** The lease of a trial: it ends one whose release is lost, in milliseconds. */
+const TTL_MS = 4_000;
+
+interface TrialParts {
+  readonly store: LockStore;
+  readonly lifecycle: Lifecycle;
+  readonly reporter: Reporter;
+}
+
+/**
+ * Tries, while a store fails, whether it grants again: a key of its own each second, which no call waits for. So an outage ends when the
+ * store is back, and not with the next call; and it goes on as long as the store refuses, also where nobody calls.
+ */
+export class Trials {
+  readonly #parts: TrialParts;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(parts: TrialParts) {
+    this.#parts = parts;
+    parts.lifecycle.closed.addEventListener('abort', () => clearTimeout(this.#timer));
+  }
+
+  /** The store fails attempts to acquire. */
+  begin(): void {
+    this.#timer ??= setTimeout(this.#run, EVERY_MS).unref();
+  }
+
+  /** Bound to where the store was opened: the timer must not keep the context of the call that armed it. */
+  readonly #run = AsyncResource.bind((): void => {
+    if (!this.#parts.lifecycle.isClosing) {
+      this.#parts.lifecycle.inBackground(this.#try());
+    }
+  });
+
+  async #try(): Promise<void> {
+    const { store, lifecycle, reporter } = this.#parts;
+    const hold = newHold();
+    let isFailing = false;
+    try {
+      const { fence } = await store.acquire(hold);
+      reporter.checkAnswered(true);
+      if (fence !== undefined) {
+        await store.release(hold).catch(() => undefined);
+      }
+    } catch (error) {
+      isFailing = true;
+      // A store that this application closes meanwhile is no outage.
+      if (!lifecycle.isClosing) {
+        reporter.checkFailed(asLockError(error, hold.key), true);
+      }
+    }
+    this.#timer = undefined;
+    if (isFailing && !lifecycle.isClosing) {
+      this.begin();
+    }
+  }
+}
+
+function newHold(): HoldRecord {
+  return {
+    key: 'health check',
+    owner: randomUUID(),
+    id: randomUUID(),
+    fence: 0,
+    fences: 1,
+    ttlMs: TTL_MS,
+    limitMs: LONGEST_COMMAND_MS,
+    lingering: false,
+    by: 'health check',
+  };
+}
