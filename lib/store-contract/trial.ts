@@ -105,6 +105,7 @@ export class Trial {
       ttlMs: this.ttl(5_000),
       limitMs: 3_000,
       lingering: false,
+      unanswered: false,
       by: 'tester',
       ...changes,
     });

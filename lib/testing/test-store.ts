@@ -53,6 +53,7 @@ export class TestStore extends MemoryLockStore {
       ttlMs,
       limitMs: LONGEST_COMMAND_MS,
       lingering: false,
+      unanswered: false,
       by: ELSEWHERE,
     };
     const reply = await super.acquire(hold);

@@ -1,5 +1,5 @@
 import { RECHECK_MS } from '../../lib/stores/kit/protocol.js';
-import { LIMIT_MS, STEP_MS, TTL_MS } from './scope.js';
+import { LIMIT_MS, STEP_MS, TTL_MS, type Flaw } from './scope.js';
 import {
   isTrusted,
   trustedUntil,
@@ -25,12 +25,14 @@ export class Client {
   readonly #number: number;
   readonly #process: Process;
   readonly #keys: readonly string[];
+  readonly #flaw: Flaw | undefined;
 
-  constructor(state: State, number: number, keys: readonly string[]) {
+  constructor(state: State, number: number, keys: readonly string[], flaw?: Flaw) {
     this.#state = state;
     this.#number = number;
     this.#process = state.processes[number] as Process;
     this.#keys = keys;
+    this.#flaw = flaw;
   }
 
   /** A call begins; `ticket`: the lease of another process, whose lock it enters. */
@@ -45,6 +47,7 @@ export class Client {
         hold: '',
         joins: ticket?.stored ?? 0,
         isUnknown: false,
+        unanswered: false,
         fences: 0,
         fence: 0,
         stored: ticket?.stored ?? 0,
@@ -196,6 +199,7 @@ export class Client {
       if (call.gaveUp || this.#state.now >= trustedUntil({ ...lease, sentAt })) {
         this.#abandon(lease);
         lease.hold = '';
+        lease.unanswered = false;
         lease.fences = 0;
         this.#pause(at, lease, STEP_MS);
       } else {
@@ -210,7 +214,10 @@ export class Client {
   }
 
   #timedOut(at: number, lease: Lease): void {
+    const { key, joins } = lease;
+    const came = this.#process.releases.some((release) => release.key === key && release.sentAt === lease.at) ? 'exchange' : 'acquire';
     lease.isUnknown = true;
+    lease.unanswered ||= this.#flaw !== `counts a lost ${joins > 0 ? 'join' : came} as answered`;
     this.#pause(at, lease, STEP_MS);
   }
 
@@ -249,7 +256,15 @@ export class Client {
       this.#abandon(lease);
       this.#endTurn(lease.key);
     }
-    Object.assign(lease, { stage: 'wanted', owner: this.#newName('o', at, lease.key), hold: '', fences: 0, fence: 0, stored: 0 });
+    Object.assign(lease, {
+      stage: 'wanted',
+      owner: this.#newName('o', at, lease.key),
+      hold: '',
+      unanswered: false,
+      fences: 0,
+      fence: 0,
+      stored: 0,
+    });
   }
 
   /** The call waits no longer: what it may have got is released. */
@@ -274,7 +289,7 @@ export class Client {
       lease.stage = lease.stage === 'wanted' ? 'ended' : lease.stage;
       return;
     }
-    if (!isTrusted(lease, now)) {
+    if (!isTrusted(lease, now) && this.#flaw !== 'releases a lease that is over') {
       this.#lose(at, lease);
       return;
     }
@@ -283,23 +298,23 @@ export class Client {
     if (next && lease.joins === 0 && line.burst < MOST_SERVED && this.#canServe(lease)) {
       line.burst++;
       line.current = next.at;
-      Object.assign(next.lease, { owner: lease.owner, hold: lease.hold, fences: lease.fences });
+      Object.assign(next.lease, { owner: lease.owner, hold: lease.hold, unanswered: lease.unanswered, fences: lease.fences });
       lease.stage = 'ended';
       this.#granted(next.at, next.lease, lease.fence + 1, lease.stored, lease.sentAt, lease.epoch);
       return;
     }
     const trust = { trustedUntil: trustedUntil(lease), epoch: lease.epoch === epoch ? epoch : -1 };
-    const release = { key: lease.key, hold: lease.hold, owner: lease.owner, sentAt: now, until: now + TTL_MS + LATEST_MS, ...trust };
+    const release = { ...this.#newRelease(lease), ...trust };
     this.#process.releases.push(release);
     if (next && lease.joins === 0) {
-      this.#exchange(lease, next.at, next.lease, line);
+      this.#exchange(release, lease, next.at, next.lease, line);
       return;
     }
     lease.stage = 'releasing';
-    this.#send({ kind: 'release', key: lease.key, hold: lease.hold, owner: lease.owner });
+    this.#sendRelease(release);
   }
 
-  #exchange(lease: Lease, at: number, next: Lease, line: Line): void {
+  #exchange({ unanswered }: Release, lease: Lease, at: number, next: Lease, line: Line): void {
     const mayOvertake = line.burst < MOST_SERVED;
     line.place = this.#newName('q', at, lease.key);
     line.isNotified = false;
@@ -307,6 +322,7 @@ export class Client {
     line.current = at;
     lease.stage = 'ended';
     next.hold = this.#newName('h', at, lease.key);
+    next.unanswered = false;
     next.fences = 1 + this.#inLine(lease.key).length - 1;
     next.stage = 'asking';
     next.at = this.#state.now;
@@ -316,6 +332,7 @@ export class Client {
       key,
       hold,
       owner,
+      unanswered,
       fences: Math.max(1, next.fences),
       place: line.place,
       next: { hold: next.hold, owner: next.owner, mayOvertake },
@@ -357,27 +374,43 @@ export class Client {
     }
   }
 
-  #abandon({ key, hold, owner }: Lease): void {
+  #abandon(lease: Lease): void {
+    const release = this.#newRelease(lease);
+    this.#process.releases.push(release);
+    this.#sendRelease(release);
+  }
+
+  #newRelease({ key, hold, owner, unanswered }: Lease): Release {
     const { now } = this.#state;
-    this.#process.releases.push({ key, hold, owner, sentAt: now, until: now + TTL_MS + LATEST_MS, trustedUntil: 0, epoch: -1 });
-    this.#send({ kind: 'release', key, hold, owner });
+    const isMarked = (unanswered && this.#flaw !== 'leaves no mark') || this.#process.sendsAgain;
+    const times = { firstSentAt: now, sentAt: now, until: now + TTL_MS + LATEST_MS, trustedUntil: 0 };
+    return { key, hold, owner, unanswered: isMarked, ...times, epoch: -1 };
+  }
+
+  #sendRelease({ key, hold, owner, unanswered }: Release): void {
+    this.#send({ kind: 'release', key, hold, owner, unanswered });
   }
 
   #repeat(release: Release): void {
     const { now } = this.#state;
-    const { key, hold, owner } = release;
-    this.#turnEnded(hold);
+    this.#turnEnded(release.hold);
     if (now >= release.until) {
       this.#process.releases.splice(this.#process.releases.indexOf(release), 1);
       return;
     }
     release.sentAt = now;
-    this.#send({ kind: 'release', key, hold, owner });
+    release.unanswered = this.#flaw !== 'repeats a release without its mark';
+    this.#sendRelease(release);
   }
 
-  #releaseAnswered({ hold, trustedUntil: until, epoch }: Release, released: boolean): void {
-    if (!released && until > this.#state.now && epoch === this.#state.epoch) {
+  /** Where the first release got no answer, the call has ended as released. */
+  #releaseAnswered({ hold, trustedUntil: until, firstSentAt, sentAt, epoch }: Release, released: boolean): void {
+    const isFirst = sentAt === firstSentAt;
+    if (isFirst && !released && until > this.#state.now && epoch === this.#state.epoch) {
       throw new Violation(`the release of ${hold}, which was held, was answered as if it had not been`);
+    }
+    if (until > 0 && until <= firstSentAt && (released || !isFirst)) {
+      throw new Violation(`${hold} counts as released, and its lease was over when its first release left`);
     }
     this.#turnEnded(hold);
   }
@@ -444,6 +477,7 @@ export class Client {
       fence: 0,
       fences: 1,
       ttlMs: TTL_MS,
+      unanswered: false,
       sentAt: now,
       latest: now + aheadMs + LIMIT_MS,
       isLate: false,

@@ -1,12 +1,12 @@
 import type { Edit } from '../support/defective.js';
 import { DEFECTS_OF_TABLE } from '../model/properties/defects-of-table.js';
-import type { ScopeName } from './scope.js';
+import { SCOPES, type Flaw, type Scope, type ScopeName } from './scope.js';
 
-/** A defect of the lock table, and the scope in which it shows soonest. */
+/** A defect, and the scope in which it shows soonest: edits of the lock table, or a flaw of the processes, which the scope has. */
 export interface PlantedDefect {
   readonly defect: string;
   readonly edits: readonly Edit[];
-  readonly scope: ScopeName;
+  readonly scope: Scope;
 }
 
 const FILE = 'lib/stores/kit/lock-table.ts';
@@ -19,7 +19,18 @@ const SCOPE_OF: Readonly<Record<string, ScopeName>> = {
   'the counter does not know the block that was granted': 'blocks',
 };
 
-export const DEFECTS: readonly PlantedDefect[] = [
+/** What a process may do wrong about commands that were not answered. */
+const FLAWS: readonly (readonly [Flaw, ScopeName, Partial<Scope>?])[] = [
+  ['leaves no mark', 'alone'],
+  ['counts a lost acquire as answered', 'alone'],
+  ['counts a lost join as answered', 'tickets'],
+  ['counts a lost exchange as answered', 'turns'],
+  // Where no clock is set back, the server refuses the late acquire by its time.
+  ['repeats a release without its mark', 'alone', { faults: 3, kinds: ['lost', 'late', 'back'] }],
+  ['releases a lease that is over', 'alone'],
+];
+
+const DEFECTS_OF_TABLE_ONLY: readonly { readonly defect: string; readonly edits: readonly Edit[]; readonly scope: ScopeName }[] = [
   ...DEFECTS_OF_TABLE.map(({ defect, edits }) => ({ defect, edits, scope: SCOPE_OF[defect] ?? 'pair' })),
   {
     defect: 'a turn that is given up is not handed over',
@@ -54,4 +65,9 @@ export const DEFECTS: readonly PlantedDefect[] = [
     scope: 'turns',
     edits: [{ file: FILE, from: 'const mayGrant = last && mayOvertake', to: 'const mayGrant = mayOvertake' }],
   },
+];
+
+export const DEFECTS: readonly PlantedDefect[] = [
+  ...DEFECTS_OF_TABLE_ONLY.map((planted) => ({ ...planted, scope: SCOPES[planted.scope] })),
+  ...FLAWS.map(([flaw, scope, changes]) => ({ defect: `a process ${flaw}`, edits: [], scope: { ...SCOPES[scope], ...changes, flaw } })),
 ];

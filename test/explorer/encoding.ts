@@ -73,7 +73,7 @@ function encodeProcess(
 ): string {
   const process = state.processes[at] as State['processes'][number];
   if (isGone(process)) {
-    return process.state;
+    return `${process.sendsAgain ? '2' : ''}${process.state}`;
   }
   const { now, epoch } = state;
   const calls = process.calls.map(({ stage, gaveUp, leases }) => {
@@ -84,9 +84,9 @@ function encodeProcess(
   );
   const releases = process.releases.map((one) => {
     const trusted = one.epoch === epoch && one.trustedUntil > now ? one.trustedUntil - now : 0;
-    return `${rename(one.hold)}${rename(one.owner)}${one.sentAt - now},${one.until - now},${trusted}`;
+    return `${rename(one.hold)}${rename(one.owner)}${one.sentAt - now},${one.until - now},${trusted}${one.unanswered ? '*' : ''}${one.firstSentAt === one.sentAt ? '1' : ''}`;
   });
-  return `${process.state}{${calls.join('/')}{${lines.join('/')}{${releases.toSorted().join('/')}`;
+  return `${process.sendsAgain ? '2' : ''}${process.state}{${calls.join('/')}{${lines.join('/')}{${releases.toSorted().join('/')}`;
 }
 
 function encodeLease(
@@ -96,11 +96,11 @@ function encodeLease(
   rename: (name: string) => string,
   fences: (fence: number) => number,
 ): string {
-  const { stage, owner, hold, joins, isUnknown, at, renewal, sentAt } = lease;
+  const { stage, owner, hold, joins, isUnknown, unanswered, at, renewal, sentAt } = lease;
   if (stage === 'ended' || stage === 'wanted') {
     return stage;
   }
-  const names = `${stage}${rename(owner)},${rename(hold)},${fences(joins)}${isUnknown ? '?' : ''}${lease.fences}`;
+  const names = `${stage}${rename(owner)},${rename(hold)},${fences(joins)}${isUnknown ? '?' : ''}${unanswered ? '*' : ''}${lease.fences}`;
   if (stage !== 'held') {
     return `${names},${stage === 'line' ? '' : at - now}`;
   }
@@ -117,7 +117,7 @@ function encodeTransit(
   fences: (fence: number) => number,
 ): string {
   const { phase, process, kind, key, hold, owner, latest, next, answer, sentAt, isLate, isCopy } = transit;
-  const flags = `${phase}${place[process]}${kind}${key}${isLate ? '~' : ''}${isCopy ? '2' : ''}`;
+  const flags = `${phase}${place[process]}${kind}${key}${isLate ? '~' : ''}${isCopy ? '2' : ''}${transit.unanswered ? '*' : ''}`;
   const names = `${rename(hold)},${rename(owner)},${rename(transit.place)},${next ? `${rename(next.hold)}${rename(next.owner)}${next.mayOvertake}` : ''}`;
   const reply = answer && `${answer.held},${answer.released},${fences(answer.fence)},${answer.remainingMs},${answer.rank}`;
   return `${flags}${names},${fences(transit.fence)},${transit.fences},${sentAt - now},${latest - clock},${reply ?? ''}`;

@@ -29,7 +29,7 @@ describe('the lock table', () => {
   test.each(DEFECTS)(
     'does not keep them where $defect',
     async ({ edits, scope }) => {
-      const { violation } = explore(SCOPES[scope], await Server.with(edits), MOST_STATES_OF_DEFECTS);
+      const { violation } = explore(scope, await Server.with(edits), MOST_STATES_OF_DEFECTS);
       expect(violation?.what).toEqual(expect.any(String));
     },
     240_000,

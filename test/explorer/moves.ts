@@ -113,7 +113,7 @@ export class Moves {
       this.#server.carryOut(state, transit);
       return;
     }
-    const client = new Client(state, transit.process, this.#keys);
+    const client = new Client(state, transit.process, this.#keys, this.#scope.flaw);
     if (transit.phase === 'reply') {
       client.answered(transit);
     } else {
@@ -122,7 +122,7 @@ export class Moves {
   }
 
   #timers(state: State, at: number): Move[] {
-    const steps = new Client(state, at, this.#keys).due();
+    const steps = new Client(state, at, this.#keys, this.#scope.flaw).due();
     return steps.map(({ what }, index) => this.#move(at, what, (client) => client.due()[index]?.run()));
   }
 
@@ -169,7 +169,8 @@ export class Moves {
       if (!transit.isLate) {
         fault('late', 'network', `holds back ${what}`, (next) => void ((next.transits[at] as Transit).isLate = true));
       }
-      if (transit.phase !== 'reply' && !transit.isCopy) {
+      const mayBeDoubled = !changesHolds(transit) || state.processes[transit.process]?.sendsAgain === true;
+      if (transit.phase !== 'reply' && !transit.isCopy && mayBeDoubled) {
         fault('doubled', 'network', `doubles ${what}`, (next) => void next.transits.push({ ...transit, isCopy: true, isLate: true }));
       }
     });
@@ -218,11 +219,16 @@ export class Moves {
   }
 
   #move(at: number, what: string, run: (client: Client) => void): Move {
-    return { who: nameOf(at), what, run: (next) => run(new Client(next, at, this.#keys)) };
+    return { who: nameOf(at), what, run: (next) => run(new Client(next, at, this.#keys, this.#scope.flaw)) };
   }
 }
 
 const LATE = 'late';
+
+/** Whether a command lets a hold in or out. It arrives twice where a client sends it again by itself, and nowhere else. */
+function changesHolds({ phase, kind }: Transit): boolean {
+  return phase === 'command' && kind !== 'renew' && kind !== 'leave';
+}
 
 function processOf(state: State, at: number): State['processes'][number] {
   return state.processes[at] as State['processes'][number];

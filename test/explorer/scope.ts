@@ -15,7 +15,18 @@ export interface Scope {
   readonly givesUp?: boolean;
   /** Whether time stands still. */
   readonly isInstant?: boolean;
+  /** A defect of the processes. */
+  readonly flaw?: Flaw;
 }
+
+/** What a process may do wrong about commands that were not answered. */
+export type Flaw =
+  | 'leaves no mark'
+  | 'counts a lost acquire as answered'
+  | 'counts a lost join as answered'
+  | 'counts a lost exchange as answered'
+  | 'repeats a release without its mark'
+  | 'releases a lease that is over';
 
 /**
  * What may go wrong. `lost`: a command, a reply or a message. `doubled`: the same, carried out twice. `late`: it stays on its way for as long as
@@ -42,6 +53,7 @@ const ONE_KEY = { calls: 1, keys: 1, kinds: ALL, givesUp: true } as const;
 
 /** Each is explored by itself: together they would be too many states to look at all of them to any depth. */
 export const SCOPES = {
+  alone: { ...ONE_KEY, name: 'one process', processes: 1, faults: 2 },
   pair: { ...ONE_KEY, name: 'two processes', processes: 2, faults: 2 },
   trio: { ...ONE_KEY, name: 'three processes', processes: 3, faults: 1 },
   keys: { ...ONE_KEY, name: 'two processes, two keys in each call', processes: 2, keys: 2, faults: 1 },

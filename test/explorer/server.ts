@@ -61,16 +61,26 @@ export class Server {
     const result = operation(table);
     state.stored = this.#read(table);
     for (const { process, kind, place, fence } of this.#messages) {
-      const base = { hold: '', owner: '', fences: 0, ttlMs: 0, sentAt: state.now, latest: 0, isLate: false, isCopy: false };
+      const base = {
+        hold: '',
+        owner: '',
+        fences: 0,
+        ttlMs: 0,
+        unanswered: false,
+        sentAt: state.now,
+        latest: 0,
+        isLate: false,
+        isCopy: false,
+      };
       state.transits.push({ ...base, phase: 'message', process: numberOf(process), kind, key, place, fence });
     }
     return result;
   }
 
   #answer(table: OpenTable, state: State, command: Transit, before: StoredKey | undefined): Answer {
-    const { kind, key, hold: id, owner, fence, fences, ttlMs } = command;
+    const { kind, key, hold: id, owner, fence, fences, ttlMs, unanswered } = command;
     const latest = START_MS + command.latest;
-    const hold: HoldRecord = { key, owner, id, fence, fences, ttlMs, limitMs: 0, lingering: false, by: '' };
+    const hold: HoldRecord = { key, owner, id, fence, fences, ttlMs, limitMs: 0, lingering: false, unanswered, by: '' };
     const process = nameOf(command.process);
     const place = command.place === '' ? undefined : { name: command.place, process, polls: false };
     const none = { held: false, released: false, fence: 0, remainingMs: 0, rank: -1, epoch: state.epoch };

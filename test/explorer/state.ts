@@ -11,6 +11,8 @@ export interface Lease {
   /** The fence of the lock to join by a ticket; 0 for a lock that is acquired. */
   joins: number;
   isUnknown: boolean;
+  /** Whether an attempt at this hold was never answered. */
+  unanswered: boolean;
   fences: number;
   fence: number;
   /** The fence of its lock in the store. */
@@ -47,6 +49,9 @@ export interface Release {
   readonly key: string;
   readonly hold: string;
   readonly owner: string;
+  /** Whether it leaves a done mark. */
+  unanswered: boolean;
+  readonly firstSentAt: number;
   sentAt: number;
   readonly until: number;
   /** Until when the lease was trusted that its code had left; 0 where it was given up. */
@@ -55,6 +60,8 @@ export interface Release {
 }
 
 export interface Process {
+  /** Whether its client sends a command again by itself after its connection was lost. */
+  readonly sendsAgain: boolean;
   state: 'up' | 'stopped' | 'crashed' | 'cut';
   readonly calls: Call[];
   readonly lines: Line[];
@@ -75,6 +82,8 @@ export interface Transit {
   readonly fence: number;
   readonly fences: number;
   readonly ttlMs: number;
+  /** Of a release or an exchange: whether a done mark is to be left. */
+  readonly unanswered: boolean;
   readonly sentAt: number;
   /** By the server's clock. */
   readonly latest: number;
@@ -139,7 +148,8 @@ export interface State {
 export const keysOf = ({ keys }: Scope): string[] => ['a', 'b'].slice(0, keys);
 
 export function initialState(scope: Scope): State {
-  const processes = Array.from({ length: scope.processes }, (): Process => ({
+  const processes = Array.from({ length: scope.processes }, (_, at): Process => ({
+    sendsAgain: at === 1,
     state: 'up',
     calls: Array.from({ length: scope.calls }, (): Call => ({ stage: 'new', leases: [], gaveUp: false })),
     lines: keysOf(scope).map(() => ({ place: '', isNotified: false, burst: 0, current: -1, names: 0 })),
@@ -164,7 +174,8 @@ export function initialState(scope: Scope): State {
 export function copyOf(state: State): State {
   return {
     ...state,
-    processes: state.processes.map(({ state: up, calls, lines, releases }) => ({
+    processes: state.processes.map(({ sendsAgain, state: up, calls, lines, releases }) => ({
+      sendsAgain,
       state: up,
       calls: calls.map((call) => ({ ...call, leases: call.leases.map((lease) => ({ ...lease })) })),
       lines: lines.map((line) => ({ ...line })),

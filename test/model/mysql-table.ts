@@ -105,7 +105,7 @@ export class MySqlTable implements OtherSide {
     mayOvertake: boolean,
     latest = 0,
   ): Promise<{ released: boolean; reply: TableReply }> {
-    const released = { released: bytes(hold.id), releasedOwner: bytes(hold.owner) };
+    const released = { released: bytes(hold.id), releasedOwner: bytes(hold.owner), unanswered: hold.unanswered };
     return this.#inTurn(async () => {
       const row = await this.#call(EXCHANGE, { ...attemptOf(next, process, place), ...released, mayOvertake, latest });
       return { released: Number(row['answer']) === 1, reply: readReply(row) };
@@ -125,15 +125,15 @@ export class MySqlTable implements OtherSide {
   }
 
   release(hold: HoldRecord): Promise<boolean> {
-    const { key, id, owner } = hold;
+    const { key, id, owner, unanswered } = hold;
     const row = KEYS.row(key);
     return this.#inTurn(async () => {
       // Holds are called after the processes that acquire first with them.
-      const change = await this.#tryShortCut('releasing', releasingValues(row, hold, id.replace(/-.*/, '')));
+      const change = unanswered ? undefined : await this.#tryShortCut('releasing', releasingValues(row, hold, id.replace(/-.*/, '')));
       if (change && change.affectedRows > 0) {
         return true;
       }
-      return Number((await this.#call(RELEASE, { key: row, hold: bytes(id), owner: bytes(owner) }))['answer']) === 1;
+      return Number((await this.#call(RELEASE, { key: row, hold: bytes(id), owner: bytes(owner), unanswered }))['answer']) === 1;
     });
   }
 

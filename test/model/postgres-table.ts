@@ -72,7 +72,14 @@ export class PostgresTable implements OtherSide {
     mayOvertake: boolean,
     latest = 0,
   ): Promise<{ released: boolean; reply: TableReply }> {
-    const args = { ...attemptOf(next, process, place), released: hold.id, releasedOwner: hold.owner, mayOvertake, latest };
+    const args = {
+      ...attemptOf(next, process, place),
+      released: hold.id,
+      releasedOwner: hold.owner,
+      unanswered: hold.unanswered,
+      mayOvertake,
+      latest,
+    };
     const [released, reply] = (await this.#call(EXCHANGE, args)) as unknown[];
     return { released: released === 1, reply: readReply(reply) };
   }
@@ -99,8 +106,8 @@ export class PostgresTable implements OtherSide {
     return reply === 1;
   }
 
-  async release({ key, id, owner }: HoldRecord): Promise<boolean> {
-    return (await this.#call(RELEASE, { key: KEYS.row(key), hold: id, owner })) === 1;
+  async release({ key, id, owner, unanswered }: HoldRecord): Promise<boolean> {
+    return (await this.#call(RELEASE, { key: KEYS.row(key), hold: id, owner, unanswered })) === 1;
   }
 
   async leave(key: string, name: string, process: string): Promise<void> {

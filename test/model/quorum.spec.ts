@@ -297,7 +297,7 @@ test('a process whose machine slept while the list was changed does not count wh
 /** Tries once; whether the lock was granted, and then released. */
 async function tryOnce(world: QuorumWorld, process: Participant): Promise<boolean> {
   const id = `try-${tries++}`;
-  const hold = { key: 'k', owner: id, id, fence: 0, fences: 1, ttlMs: 10_000, limitMs: 1_000, lingering: false, by: id };
+  const hold = { key: 'k', owner: id, id, fence: 0, fences: 1, ttlMs: 10_000, limitMs: 1_000, lingering: false, unanswered: true, by: id };
   const outcomes: boolean[] = [];
   const attempt = async (): Promise<boolean> => {
     const reply = await process.store.acquire(hold).catch(() => undefined);

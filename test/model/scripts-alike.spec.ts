@@ -87,7 +87,18 @@ describe('the scripts of the Redis store', () => {
     await server.client.flushall();
     const table = new LockTable(systemClock, { turn: () => 1, forced: () => undefined });
     const sides = [table, new ScriptedTable(server.client, (source) => source)];
-    const hold = { key: KEY, owner: 'ada', id: '0', fence: 0, fences: 1, ttlMs: 20_000, limitMs: 1_000, lingering: false, by: 'ada' };
+    const hold = {
+      key: KEY,
+      owner: 'ada',
+      id: '0',
+      fence: 0,
+      fences: 1,
+      ttlMs: 20_000,
+      limitMs: 1_000,
+      lingering: false,
+      unanswered: true,
+      by: 'ada',
+    };
     const joins = Array.from({ length: MOST_HOLDS + 1 }, (_, id) => String(id));
     const answers = sides.map(async (side) => {
       const { fence = 0 } = await side.acquire(hold, HEARING, undefined, 0);

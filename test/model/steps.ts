@@ -61,6 +61,8 @@ export interface Step {
   /** 0, or a moment that is long over: the command comes late. */
   readonly latest: number;
   readonly lingering: boolean;
+  /** Whether a release leaves a done mark. */
+  readonly unanswered: boolean;
 }
 
 /** A step that mostly has to do with what is stored. Those before the first one make a crowd that queues and is gone. */
@@ -78,6 +80,7 @@ export function nextStep(random: Random, count: number, { holds, turn, queue }: 
       ms: 0,
       latest: 0,
       lingering: false,
+      unanswered: true,
     };
   }
   const [, known, stored] = /^(.*):(\S+)/.exec(random.pick(['', turn, queue[0] ?? '', queue.at(-1) ?? ''])) ?? [];
@@ -97,13 +100,14 @@ export function nextStep(random: Random, count: number, { holds, turn, queue }: 
     ms: GRAIN_MS * random.pick([1, 2, 2, 4, 8, 16, 24, 150, -1, -3]),
     latest: random.chance(0.1) ? 1 : 0,
     lingering: random.chance(0.3),
+    unanswered: random.chance(0.6),
   };
 }
 
 /** What the side answers. Only a renewal asks for another lease than the hold did first. */
 export async function take(step: Step, side: LockTable | OtherSide, fence: number): Promise<unknown> {
-  const { kind, place, ms, latest, lingering } = step;
-  const hold = { ...recordOf(step.hold), fence };
+  const { kind, place, ms, latest, lingering, unanswered } = step;
+  const hold = { ...recordOf(step.hold), fence, unanswered };
   switch (kind) {
     case 'acquire':
       return bare(await side.acquire(hold, place.process, step.queues ? place : undefined, latest));
@@ -141,6 +145,7 @@ function recordOf(id: string): HoldRecord {
     ttlMs: GRAIN_MS * (3 + (Number(/-(\d+)/.exec(id)?.[1]) % 5)),
     limitMs: 1_000,
     lingering: false,
+    unanswered: false,
     by: id,
   };
 }

@@ -1,12 +1,8 @@
-import { jest } from '@jest/globals';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { MySqlLockStore, schemaSql } from '../../lib/stores/mysql/index';
-import { DATABASE, MySqlServer } from '../support/mysql-server';
+import { MySqlServer } from '../support/mysql-server';
 import { newHold } from '../support/new-hold';
 import { patient } from '../support/patient';
-import { until } from '../support/until';
-
-const DONE = `${DATABASE}.distributed_lock_done`;
 
 let server: MySqlServer;
 let store: MySqlLockStore;
@@ -117,28 +113,5 @@ test('a renewal of many holds answers for those whose statement did not fail, an
     await expect(store.renew([first])).rejects.toMatchObject({ code: 'LOCK_STORE' });
   } finally {
     await putBack();
-  }
-});
-
-test('done marks are tidied up also where the clock of the server was set back', async () => {
-  const later = globalThis.setTimeout;
-  const soon = jest
-    .spyOn(globalThis, 'setTimeout')
-    .mockImplementation(((act: () => void, ms: number) => later(act, ms === 15_000 ? 100 : ms)) as never);
-  const tidied = async (ends: string): Promise<void> => {
-    await server.query(`INSERT INTO ${DONE} VALUES ('old', 1, ${ends})`);
-    const hold = newHold('tidied');
-    await store.exchange({ ...hold, fence: (await store.acquire(hold)).fence ?? 0 }, newHold('tidied'), { name: 'place' }, true);
-    await until('that it is gone', async () => (await server.query(`SELECT 1 FROM ${DONE} WHERE hold = 'old'`)).length === 0);
-    await store.forceRelease('tidied', (await store.inspect('tidied'))?.fence ?? 0);
-  };
-  // It reads an hour less than what it has read before.
-  const putBack = await ending('tidy', (reply) => reply.replace('now_us', 'now_us - 3600000000 AS now_us'));
-  try {
-    await tidied('floor(unix_timestamp(now(6)) * 1000000) - 1000');
-    await putBack();
-    await tidied('1');
-  } finally {
-    soon.mockRestore();
   }
 });

@@ -325,6 +325,41 @@ describe('a server that did not vote for the owner of a lock', () => {
   });
 });
 
+describe('a done mark', () => {
+  test('is left by a release at the servers that have not answered, and at no others', async () => {
+    const { client } = stores.quorum.at(4);
+    await client.client('PAUSE', 60_000, 'WRITE');
+    const hold = await acquired(store, 'k', TTL_MS);
+    // A majority grants; the reply of the fourth server is a moment behind.
+    await until('the votes', async () => (await ownersAt([0, 1, 2, 3])).every((owner) => owner !== null));
+    await sleep(500);
+    await sleep(500);
+    await expect(store.release({ ...hold, unanswered: false })).resolves.toBe(true);
+    const marks = (place: number): Promise<string[]> => stores.quorum.at(place).client.keys('lock:done:*{k}');
+    await client.client('UNPAUSE');
+    await until('the release', async () => (await marks(4)).length === 1);
+    expect(await Promise.all([0, 1, 2, 3].map(marks))).toEqual([[], [], [], []]);
+    expect(await ownersAt([0, 1, 2, 3, 4])).toEqual([null, null, null, null, null]);
+  });
+
+  test('is left at a server that was asked to let the hold in again, and has not answered', async () => {
+    const hold = await acquired(store, 'k', TTL_MS);
+    await until('the lock at all servers', () => isEverywhere(hold));
+    const { client } = stores.quorum.at(4);
+    await client.del(LOCK);
+    // The renewal is answered by all; the vote that follows from it is carried out, and its reply is lost.
+    const proxy = stores.quorum.proxies[4] as TcpProxy;
+    proxy.ambush = [VOTE.sha, VOTE.source];
+    expect(await store.renew([hold])).toEqual([true]);
+    await until('the vote', async () => (await ownersAt([4]))[0] !== null);
+    proxy.ambush = undefined;
+    await stores.allVote(store);
+    await expect(store.release({ ...hold, unanswered: false })).resolves.toBe(true);
+    await until('the mark', async () => (await client.keys('lock:done:*{k}')).length === 1);
+    await expect(ownersAt([4])).resolves.toEqual([null]);
+  });
+});
+
 describe('a vote that comes late', () => {
   test('is refused where the attempt was withdrawn', async () => {
     const again = await repeater(0, VOTE);

@@ -93,7 +93,7 @@ export function peersSuite(place: () => StorePlace, { hasServers }: StoreKind): 
     const locks = await newService();
     const store = await connectTo(place());
     const hold = { key: `${prefix}orphan`, owner: 'o'.repeat(22), id: randomUUID(), fence: 0, fences: 1 };
-    await store.acquire({ ...hold, ttlMs: 60_000, limitMs: 1_000, lingering: false, by: 'a process that has gone' });
+    await store.acquire({ ...hold, ttlMs: 60_000, limitMs: 1_000, lingering: false, unanswered: false, by: 'a process that has gone' });
     expect(await listed(locks, { prefix, scan: false })).toEqual([]);
     const [orphan, ...others] = await listed(locks, { prefix });
     expect(others).toEqual([]);

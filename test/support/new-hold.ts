@@ -12,6 +12,7 @@ export function newHold(key: string, changes: Partial<HoldRecord> = {}): HoldRec
     ttlMs: 5_000,
     limitMs: 1_000,
     lingering: false,
+    unanswered: true,
     by: 'tester',
     ...changes,
   };

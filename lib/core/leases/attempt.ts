@@ -33,6 +33,7 @@ export function attempt<T>(
     return Promise.resolve<AttemptResult>({ outcome: 'unsent', error: tooSlow(lease) }).then(judged);
   }
   const record = lease.record(limitMs);
+  lease.sent();
   let reply: Promise<AcquireReply>;
   try {
     reply = Promise.resolve(lease.isJoined ? join(store.tickets as Tickets, record) : store.acquire(record, place));
@@ -41,9 +42,14 @@ export function attempt<T>(
   }
   return reply.then(
     // A store of somebody's own may answer anything.
-    (answer: AcquireReply | null | undefined) =>
-      answer ? judged(judge(answer, sent, store, lease, clock)) : refused(noAnswer(answer, lease)),
-    (error: unknown) => (error instanceof LockStoreError ? judged({ outcome: 'failed', error }) : refused(error)),
+    (answer: AcquireReply | null | undefined) => {
+      lease.answered();
+      return answer ? judged(judge(answer, sent, store, lease, clock)) : refused(noAnswer(answer, lease));
+    },
+    (error: unknown) => {
+      noteAnswer(lease, error);
+      return error instanceof LockStoreError ? judged({ outcome: 'failed', error }) : refused(error);
+    },
   );
 }
 
@@ -51,21 +57,32 @@ export function attempt<T>(
 export function exchange(
   store: LockStore,
   hold: HoldRecord,
-  next: Lease,
+  lease: Lease,
   place: Place,
   mayOvertake: boolean,
   clock: Clock,
 ): { released: Promise<boolean>; attempt: Promise<AttemptResult> } {
   const sent = momentOf(clock);
   const turns = store.turns as Turns;
+  const record = lease.record();
+  lease.sent();
   // In an executor, so that a store which throws at once fails the exchange, and leaves no line waiting.
   const answer = new Promise<Awaited<ReturnType<Turns['exchange']>>>((resolve) =>
-    resolve(turns.exchange(hold, next.record(), place, mayOvertake)),
+    resolve(turns.exchange(hold, record, place, mayOvertake)),
   );
   const reply = answer.then((answered) => answered.reply);
   return {
     released: answer.then(({ released }) => released),
-    attempt: reply.then((answered) => judge(answered, sent, store, next, clock), failed),
+    attempt: reply.then(
+      (answered) => {
+        lease.answered();
+        return judge(answered, sent, store, lease, clock);
+      },
+      (error: unknown) => {
+        noteAnswer(lease, error);
+        return failed(error);
+      },
+    ),
   };
 }
 
@@ -75,6 +92,13 @@ function judge(reply: AcquireReply, sent: Moment, store: LockStore, lease: Lease
     return { outcome: 'busy', busy: reply };
   }
   return store.expires && isOver(sent, lease.ttlMs, clock) ? { outcome: 'late' } : { outcome: 'granted', fence: reply.fence, sent };
+}
+
+/** A failure that is known is an answer, and so is the refusal of a ticket. Of others it is unknown whether the attempt may still arrive. */
+function noteAnswer(lease: Lease, error: unknown): void {
+  if (error instanceof LockStoreError ? !error.unknown : error instanceof LockLostError) {
+    lease.answered();
+  }
 }
 
 /** The result of an attempt that the store failed; throws what no retry mends. */

@@ -29,11 +29,13 @@ export class BackgroundReleases {
 
   /**
    * Repeats the release until the store answers, or the lease that it could have granted is over; longer where others
-   * may be in the lock.
+   * may be in the lock. `unanswered`: a release was sent already.
    */
-  abandon(lease: Lease): void {
+  abandon(lease: Lease, unanswered = false): void {
     const { ttlMs, isShared } = lease;
-    this.#lifecycle.inBackground(this.#release(lease.record(), LATEST_MS + (isShared ? Math.max(ttlMs, SHARED_MS) : ttlMs)));
+    const record = lease.record();
+    const forMs = LATEST_MS + (isShared ? Math.max(ttlMs, SHARED_MS) : ttlMs);
+    this.#lifecycle.inBackground(this.#release(unanswered ? asUnanswered(record) : record, forMs));
   }
 
   /**
@@ -47,9 +49,9 @@ export class BackgroundReleases {
     }
   }
 
-  async #release(hold: HoldRecord, forMs: number): Promise<void> {
+  async #release(record: HoldRecord, forMs: number): Promise<void> {
     const startedAt = this.#clock.monotonic();
-    for (;;) {
+    for (let hold = record; ; hold = asUnanswered(record)) {
       try {
         await this.#store.release(hold);
         return;
@@ -63,4 +65,9 @@ export class BackgroundReleases {
       }
     }
   }
+}
+
+/** A hold whose release was not answered: it is sent again, and leaves a done mark. */
+function asUnanswered(hold: HoldRecord): HoldRecord {
+  return Object.freeze({ ...hold, unanswered: true });
 }

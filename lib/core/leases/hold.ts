@@ -56,6 +56,8 @@ export class Hold extends Link {
   #storedFence: number;
   /** How many fences it asks the store for; 0 until the first attempt. Every attempt of one hold asks for as many. */
   #fences = 0;
+  /** The attempts at it that were not answered: those on their way, and those whose outcome stayed unknown. */
+  #unanswered = 0;
   #isShared: boolean;
 
   /** `joined`: the lock to enter by a ticket; undefined for one that is to be acquired. */
@@ -105,10 +107,21 @@ export class Hold extends Link {
   /** A hold that was released never comes in again, so the next attempt is another hold. That of a ticket has its lock's fence. */
   renewIdentity(): void {
     this.#id = Hold.#nextId(this.#owner);
+    this.#unanswered = 0;
     if (!this.isJoined) {
       this.#storedFence = 0;
       this.#fences = 0;
     }
+  }
+
+  /** An attempt at it is sent. */
+  sent(): void {
+    this.#unanswered++;
+  }
+
+  /** An attempt at it was answered, or is known not to have been carried out. */
+  answered(): void {
+    this.#unanswered--;
   }
 
   /** Asks for so many fences, unless it has asked before. */
@@ -134,6 +147,7 @@ export class Hold extends Link {
     this.#id = before.#id;
     this.#storedFence = before.#storedFence;
     this.#fences = before.#fences;
+    this.#unanswered = before.#unanswered;
     this.#fence = before.#fence + 1;
   }
 
@@ -159,6 +173,7 @@ export class Hold extends Link {
       ttlMs,
       limitMs,
       lingering,
+      unanswered: this.#unanswered > 0,
       by,
     });
   }

@@ -203,7 +203,7 @@ export class Leases {
       },
       (error: unknown) => {
         events.releaseFailed(lease, asLockError(error, lease.key));
-        releases.abandon(lease);
+        releases.abandon(lease, true);
         this.#released(exchanged ? undefined : line);
       },
     );

@@ -76,6 +76,7 @@ function newHold(): HoldRecord {
     ttlMs: TTL_MS,
     limitMs: LONGEST_COMMAND_MS,
     lingering: false,
+    unanswered: false,
     by: 'health check',
   };
 }

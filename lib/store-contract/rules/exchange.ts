@@ -29,7 +29,7 @@ async function exchanged(trial: Trial, hold: HoldRecord, next: HoldRecord, mayOv
 /** Release and acquire in one command. `trial.store` exchanges, `trial.other` waits. */
 export const EXCHANGE_RULES: readonly Rule[] = [
   exchangeRule('an exchange releases and grants, with an owner, a hold and a higher fence of its own', async (trial) => {
-    const first = await trial.acquired();
+    const first = await trial.acquired({ unanswered: true });
     const next = await exchanged(trial, first, trial.hold({ by: 'next' }));
     assert.ok(next.fence > first.fence, `the fence ${next.fence} came after ${first.fence}`);
     assert.deepEqual(await trial.store.renew([next, first]), [true, false]);
@@ -38,8 +38,8 @@ export const EXCHANGE_RULES: readonly Rule[] = [
     await trial.expectHeld(next);
   }),
 
-  exchangeRule('an exchange that is sent twice answers the same', async (trial) => {
-    const first = await trial.acquired();
+  exchangeRule('an exchange of an unanswered hold that is sent twice answers the same', async (trial) => {
+    const first = await trial.acquired({ unanswered: true });
     const hold = trial.hold();
     const next = await exchanged(trial, first, hold);
     assert.equal((await exchanged(trial, first, hold)).fence, next.fence);
@@ -50,7 +50,7 @@ export const EXCHANGE_RULES: readonly Rule[] = [
   exchangeRule('an exchange overtakes the queue only where it may', async (trial) => {
     const notices = trial.turnsOf(trial.other);
     const first = await queuedBehind(trial);
-    const next = await exchanged(trial, first.holder, trial.hold());
+    const next = await exchanged(trial, first.holder, trial.hold({ unanswered: true }));
     const last = trial.hold();
     const place = newPlace();
     for (let round = 0; round < 2; round++) {
@@ -86,7 +86,7 @@ export const EXCHANGE_RULES: readonly Rule[] = [
   exchangeRule('an exchange for a hold that has ended hands over, and takes nothing', async (trial) => {
     const notices = trial.turnsOf(trial.other);
     const { holder, waiter } = await queuedBehind(trial);
-    const ended = trial.hold();
+    const ended = trial.hold({ unanswered: true });
     await trial.store.release(ended);
     const { released, reply } = await exchange(trial, holder, ended, newPlace(), true);
     assert.deepEqual([released, reply.fence], [true, undefined]);

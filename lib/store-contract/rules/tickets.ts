@@ -67,10 +67,10 @@ export const TICKET_RULES: readonly Rule[] = [
 
   ticketRule('a join that arrives after its own release is refused', async (trial) => {
     const first = await trial.acquired();
-    const late = guestOf(first);
+    const late = guestOf(first, { unanswered: true });
     assert.equal(await trial.store.release(late), false);
     assert.equal(await trial.store.tickets.join(late), false);
-    const guest = guestOf(first);
+    const guest = guestOf(first, { unanswered: true });
     assert.equal(await trial.store.tickets.join(guest), true);
     assert.equal(await trial.store.release(guest), true);
     assert.equal(await trial.store.tickets.join(guest), false);

@@ -98,7 +98,7 @@ export const TIME_LIMIT_RULES: readonly Rule[] = [
     { needs: ['stall'], withinMs: 1_000 },
     async (trial) => {
       const long = { ttlMs: trial.ttl(10_000) };
-      const held = await trial.acquired(long);
+      const held = await trial.acquired({ ...long, unanswered: true });
       const renewed = await trial.acquired({ ...long, key: `${trial.key} renewed` });
       const limit = { limitMs: LIMIT_MS };
       await expectInTime(trial, {
@@ -118,7 +118,7 @@ export const TIME_LIMIT_RULES: readonly Rule[] = [
     'an acquire that was not answered is answered when it is repeated, and a release ends it',
     { needs: ['stall'], withinMs: 1_000 },
     async (trial) => {
-      const attempt = trial.hold({ ttlMs: trial.ttl(10_000), limitMs: LIMIT_MS });
+      const attempt = trial.hold({ ttlMs: trial.ttl(10_000), limitMs: LIMIT_MS, unanswered: true });
       await expectInTime(trial, { acquire: { limitMs: LIMIT_MS, call: () => trial.store.acquire(attempt) } });
       await eventually(async () => void (await trial.granted(attempt)), RECOVERY_MS);
       await eventually(async () => {

@@ -172,7 +172,7 @@ export const TURN_RULES: readonly Rule[] = [
 
   turnRule('an acquire of a hold that has ended neither takes the lock nor queues', async (trial) => {
     const holder = await trial.acquired();
-    const late = trial.hold();
+    const late = trial.hold({ unanswered: true });
     await trial.other.release(late);
     await trial.refused(late, trial.other, newPlace());
     await trial.store.release(holder);

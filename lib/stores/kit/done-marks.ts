@@ -7,22 +7,18 @@ interface DoneMark {
 }
 
 /**
- * The first answer of each hold's release: a repetition answers the same, and a late acquire of that hold is refused. Marks
+ * The first answers to the releases of unanswered holds: a repetition answers the same, and a late acquire of that hold is refused. Marks
  * that are over go together: a map from which the oldest is deleted each time looks through all that were deleted before.
  */
 export class DoneMarks {
   readonly #clock: Clock;
   #recent = new Map<string, DoneMark>();
-  /** All of them are over by the next change, or are too many. */
+  /** All of them are over by the next change. */
   #older = new Map<string, DoneMark>();
   #changesAt = 0;
-  /** How many recent ones may be kept. */
-  readonly #most: number;
 
-  /** With `most`, marks go also where there are more of them: for commands that never come late, and are repeated at once or never. */
-  constructor(clock: Clock, most = Infinity) {
+  constructor(clock: Clock) {
     this.#clock = clock;
-    this.#most = most;
   }
 
   get(hold: string): boolean | undefined {
@@ -32,7 +28,7 @@ export class DoneMarks {
 
   set(hold: string, answer: boolean): void {
     const now = this.#clock.monotonic();
-    if (now >= this.#changesAt || this.#recent.size >= this.#most) {
+    if (now >= this.#changesAt) {
       this.#older = this.#recent;
       this.#recent = new Map();
       this.#changesAt = now + DONE_MS;

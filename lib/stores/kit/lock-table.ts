@@ -40,12 +40,11 @@ export class LockTable {
   readonly #done: DoneMarks;
   #fence = 0;
 
-  /** Keeps twice as many done marks as `mostMarks`, where that is given. */
-  constructor(clock: Clock, messages: TableMessages, expires = true, mostMarks?: number) {
+  constructor(clock: Clock, messages: TableMessages, expires = true) {
     this.#clock = clock;
     this.#messages = messages;
     this.#expires = expires;
-    this.#done = new DoneMarks(clock, mostMarks);
+    this.#done = new DoneMarks(clock);
   }
 
   /** Grants a lock that is free and not reserved for another place, or confirms the grant to a hold that is in; else queues at `place`. */
@@ -217,9 +216,9 @@ export class LockTable {
     return { fence };
   }
 
-  /** The first answer of a hold's release, and whether this run of it took the last hold out. */
+  /** The answer to a hold's release, the first one where a mark has it, and whether this run of it took the last hold out. */
   #release(hold: HoldRecord): { answer: boolean; last: boolean } {
-    const first = this.#done.get(hold.id);
+    const first = hold.unanswered ? this.#done.get(hold.id) : undefined;
     if (first !== undefined) {
       return { answer: first, last: false };
     }
@@ -229,7 +228,9 @@ export class LockTable {
     if (last) {
       state.free();
     }
-    this.#done.set(hold.id, answer);
+    if (hold.unanswered) {
+      this.#done.set(hold.id, answer);
+    }
     return { answer, last };
   }
 

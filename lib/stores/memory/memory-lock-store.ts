@@ -27,9 +27,6 @@ export interface MemoryLockStoreOptions {
   expires?: boolean | undefined;
 }
 
-/** No command of one process comes late. One is repeated only while its caller waits, and there are never many such at once. */
-const MOST_MARKS = 128;
-
 /**
  * Locks in the memory of this process, with the semantics and the order of the Redis store: for applications of one
  * process, and for tests. Two memory stores share no locks.
@@ -61,7 +58,6 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator, Mes
         forced: (_process, key, fence) => this.#listeners.forced(key, fence),
       },
       this.expires,
-      MOST_MARKS,
     );
   }
 

@@ -74,7 +74,7 @@ export class MySqlLocks extends DatabaseLocks<MySqlDatabase, MySqlKeys> {
 
   override async release(hold: HoldRecord): Promise<boolean> {
     const giveUpAt = performance.now() + hold.limitMs;
-    return (await this.#shortCuts.release(hold)) || super.release({ ...hold, limitMs: giveUpAt - performance.now() });
+    return (!hold.unanswered && (await this.#shortCuts.release(hold))) || super.release({ ...hold, limitMs: giveUpAt - performance.now() });
   }
 
   async inspect(key: string): Promise<StoredLock | null> {

@@ -1,5 +1,5 @@
 import { MOST_FENCES, type HoldRecord } from '../../core/seam/lock-store.js';
-import { DONE_MS, MOST_FENCE } from '../kit/protocol.js';
+import { MOST_FENCE } from '../kit/protocol.js';
 import type { Sql } from '../sql/dialect.js';
 import { toLockError } from '../sql/errors.js';
 import type { MySqlDatabase } from './mysql-database.js';
@@ -35,7 +35,7 @@ export class ShortCuts {
   readonly #process: string;
   readonly #granting: string;
   readonly #releasing: string;
-  /** Until when none is tried on a key where one changed nothing: somebody else wants it, or it is used all the time. */
+  /** Until when none is tried on a key where one changed nothing: somebody else wants it. */
   readonly #refusedUntil = new Map<string, number>();
   /** Until when no plain statement is sent, since one did not commit by itself; 0 where none did not. */
   #uncommittedUntil = 0;
@@ -109,8 +109,7 @@ export class ShortCuts {
 
 /** Grants a lock that is free, and that nobody waits for. The fence is what the server calls the inserted id; 0 where it granted nothing. */
 export function grantingStatement(table: string): string {
-  const isFree = `ends <= ${NOW} AND queue IS NULL AND more_done_ends <= ${NOW} AND fence <= ${MOST_FENCE - 2 * MOST_FENCES}
-      AND NOT (done_hold <=> ? AND done_ends > ${NOW})`;
+  const isFree = `ends <= ${NOW} AND queue IS NULL AND done_ends <= ${NOW} AND fence <= ${MOST_FENCE - 2 * MOST_FENCES}`;
   // The assignments are made from left to right: the first one decides, and tells the others by the inserted id.
   return `INSERT INTO ${table} (name, owner, fence, ttl_ms, since, holder, ends, holds)
 SELECT ?, ?, last_insert_id(${NOW}), ?, ${NOW}, ?, ${LATER} + ? * 1000, ? FROM dual WHERE ${IS_HONEST} AND (? = 0 OR ${LATER} <= ? * 1000)
@@ -128,21 +127,18 @@ function granted(column: string, value: string): string {
 export function grantingValues(row: Buffer, { owner, id, ttlMs, by }: HoldRecord, process: string, latest: number): unknown[] {
   const lease = Math.ceil(ttlMs);
   const [ownerBytes, byBytes, holds] = [Buffer.from(owner), Buffer.from(by), holdsOf(id, process)];
-  return [
-    ...[row, ownerBytes, lease, byBytes, lease, holds, latest, latest],
-    ...[Buffer.from(id), ownerBytes, lease, byBytes, lease, holds],
-  ];
+  return [...[row, ownerBytes, lease, byBytes, lease, holds, latest, latest], ...[ownerBytes, lease, byBytes, lease, holds]];
 }
 
-/** Releases the only hold of a lock that nobody waits for, and leaves its done mark in the row. */
+/** Releases the only hold of a lock that nobody waits for, and leaves no done mark. */
 export function releasingStatement(table: string): string {
-  return `UPDATE ${table} SET owner = NULL, holds = NULL, turn = NULL, ends = ${NOW}, done_hold = ?, done_answer = 1, done_ends = ${LATER} + ${DONE_MS} * 1000
-WHERE ${IS_HONEST} AND name = ? AND owner = ? AND holds = ? AND ends > ${LATER} AND queue IS NULL AND done_ends <= ${NOW}`;
+  return `UPDATE ${table} SET owner = NULL, holds = NULL, turn = NULL, ends = ${NOW}
+WHERE ${IS_HONEST} AND name = ? AND owner = ? AND holds = ? AND ends > ${LATER} AND queue IS NULL`;
 }
 
 /** The values of it. */
 export function releasingValues(row: Buffer, { owner, id }: HoldRecord, process: string): unknown[] {
-  return [Buffer.from(id), row, Buffer.from(owner), holdsOf(id, process)];
+  return [row, Buffer.from(owner), holdsOf(id, process)];
 }
 
 function holdsOf(id: string, process: string): Buffer {

@@ -61,13 +61,12 @@ export const REFRESH_MS = 60_000;
  * | `holds` | `;<id>=<process>;<id>=<process>;` |
  * | `turn` | the place that the lock is reserved for |
  * | `queue`, `queue_ends` | `;<place>;<place>;`, first come first, and until when the queue stays |
- * | `done_hold`, `done_answer`, `done_ends` | the done mark of a hold that was released: the first answer, and until when it is kept |
- * | `more_done_ends` | until when there may be more such marks in the table `done` |
+ * | `done_ends` | until when there may be done marks of this key |
  *
  * A place is called `<process>:<name>`, with `~` behind it where its process polls, because nothing can wake it. `holds`, `turn` and `queue`
  * are NULL where they are empty.
  *
- * `done` has the done marks of a key that did not find room in its row, since it had another one: a row per hold.
+ * `done` has a row per hold that was released while it was unanswered: the first answer, and until when it is kept.
  */
 export const TABLES: readonly { readonly name: string; readonly columns: string }[] = [
   {
@@ -84,10 +83,7 @@ export const TABLES: readonly { readonly name: string; readonly columns: string 
   turn VARBINARY(512),
   queue MEDIUMBLOB,
   queue_ends BIGINT NOT NULL DEFAULT 0,
-  done_hold VARBINARY(64),
-  done_answer TINYINT NOT NULL DEFAULT 0,
-  done_ends BIGINT NOT NULL DEFAULT 0,
-  more_done_ends BIGINT NOT NULL DEFAULT 0`,
+  done_ends BIGINT NOT NULL DEFAULT 0`,
   },
   {
     name: DONE,

@@ -10,7 +10,7 @@ import { TABLES } from './tables.js';
 export const SCHEMA_VERSION = 1;
 
 /** Rises with every other change of them: an older process leaves alone what a newer one has made. */
-const SCHEMA_REVISION = 4;
+const SCHEMA_REVISION = 5;
 
 /** All that a schema of ours has, but the function `version`. `SCHEMA` stands for its name. */
 const PARTS = [TABLES, FORMER, ...FUNCTIONS, ROW_LOCK];

@@ -17,7 +17,7 @@
  * A place is called `<process>:<name>`. Lists are NULL where they are empty. Rows change all the time, and their key
  * never: with room on its page, a change touches no index.
  *
- * `done` has a row per hold that was released: the first answer, and until when it is kept.
+ * `done` has a row per hold that was released while it was unanswered: the first answer, and until when it is kept.
  */
 export const TABLES = `CREATE TABLE IF NOT EXISTS SCHEMA.lease (
   key text COLLATE "C" PRIMARY KEY,

@@ -1,6 +1,5 @@
 import { LockStoreError } from '../../core/words/errors.js';
 import type { HoldRecord } from '../../core/seam/lock-store.js';
-import { DONE_MS, UNDONE_MS } from '../kit/protocol.js';
 import { tooManyHolds } from '../kit/refusals.js';
 import { isLate } from '../redis/scripts/redis-commands.js';
 import type { Quorum } from './quorum.js';
@@ -13,17 +12,17 @@ import { majorityOf } from './votes/verdicts.js';
  */
 export async function joinAll(quorum: Quorum, hold: HoldRecord): Promise<boolean> {
   const { key, id, ttlMs, limitMs } = hold;
-  const leave = (server: QuorumServer, stays: number): void =>
-    quorum.withdrawals.add(() => server.ask(quorum.commands.release({ key, id }, stays), limitMs), ttlMs);
+  const leave = (server: QuorumServer): void =>
+    quorum.withdrawals.add(() => server.ask(quorum.commands.release({ key, id, unanswered: server.unanswered.has(id) }), limitMs), ttlMs);
   const send = async (server: QuorumServer): Promise<number> => {
-    const answer = await server.askInTime((latest) => quorum.commands.join(hold, latest), limitMs);
+    const answer = await server.admit(id, (latest) => quorum.commands.join(hold, latest), limitMs);
     if (isLate(answer.reply)) {
       throw new LockStoreError('the join came too late', key, { unknown: false });
     }
     const reply = Number(answer.reply);
     if (reply === 1) {
       verdict.then(
-        (isIn) => isIn !== true && leave(server, isIn === 'full' ? UNDONE_MS : DONE_MS),
+        (isIn) => isIn !== true && leave(server),
         () => undefined,
       );
       if (!answer.counts) {

@@ -133,7 +133,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
   }
 
   async release(hold: HoldRecord): Promise<boolean> {
-    const vote = this.#grants.voteOf(hold.id);
+    const vote = this.#grants.release(hold.id);
     const released = await releaseAll(await this.#open(), hold, vote);
     this.#grants.delete(hold.id, vote);
     return released;

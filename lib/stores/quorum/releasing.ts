@@ -1,22 +1,25 @@
 import type { HoldRecord } from '../../core/seam/lock-store.js';
-import { DONE_MS } from '../kit/protocol.js';
 import type { Quorum } from './quorum.js';
-import type { QuorumServer } from './members/quorum-server.js';
+import type { Answer, QuorumServer } from './members/quorum-server.js';
 import { isOne } from '../redis/scripts/redis-commands.js';
 import { majorityOf } from './votes/verdicts.js';
 
 /**
- * Takes a hold out of all servers; what a majority says of it. `vote` is the name that it has there. Once a majority has answered, the
+ * Takes a hold out of all servers; what a majority says of it. `vote` is the name that it has there. A server that may still let it in keeps a
+ * done mark. Once a majority has answered, the
  * command is repeated for the others; where too few answer, the caller repeats it for all.
  */
-export function releaseAll(quorum: Quorum, { key, id, ttlMs, limitMs }: HoldRecord, vote: string): Promise<boolean> {
-  const command = quorum.commands.release({ key, id: vote }, DONE_MS, id);
+export function releaseAll(quorum: Quorum, { key, id, ttlMs, limitMs, unanswered }: HoldRecord, vote: string): Promise<boolean> {
+  const ask = (server: QuorumServer, isRepeated = false): Promise<Answer> => {
+    const leavesMark = unanswered || isRepeated || server.unanswered.has(id);
+    return server.ask(quorum.commands.release({ key, id: vote, unanswered: leavesMark }, id), limitMs);
+  };
   const send = async (server: QuorumServer): Promise<boolean> => {
     try {
-      return isOne((await server.ask(command, limitMs)).reply);
+      return isOne((await ask(server)).reply);
     } catch (error) {
       released.then(
-        () => quorum.withdrawals.repeat(() => server.ask(command, limitMs), ttlMs, error),
+        () => quorum.withdrawals.repeat(() => ask(server, true), ttlMs, error),
         () => undefined,
       );
       throw error;

@@ -19,7 +19,7 @@ export function renewAll(quorum: Quorum, grants: Grants, holds: readonly HoldRec
   const mendAll = (server: QuorumServer, answers: readonly boolean[], confirmed: readonly (boolean | undefined)[]): void =>
     holds.forEach((hold, at) => {
       if (confirmed[at] && !answers[at]) {
-        grants.mend(hold.id, server, (known) => mend(quorum, server, hold, known, endsAt));
+        grants.mend(hold.id, server, (known) => server.unanswered.until(mend(quorum, server, hold, known, endsAt), hold.id));
       }
     });
   const send = async (server: QuorumServer): Promise<boolean[]> => {
@@ -43,8 +43,8 @@ export function renewAll(quorum: Quorum, grants: Grants, holds: readonly HoldRec
 
 /**
  * The hold at a server that denied it while a majority confirmed it. That server may have a vote that came late, with another fence; or none,
- * where another owner had its vote at the grant, or where it was away or was emptied since. It votes now if it is free: its done marks refuse
- * that once the hold was released, and its time once the renewal is long over. A hold that joined by a ticket joins there; where the lock is
+ * where another owner had its vote at the grant, or where it was away or was emptied since. It votes now if it is free: its done mark refuses
+ * that once the hold was released, since the hold is unanswered there, and its time once the renewal is long over. A hold that joined by a ticket joins there; where the lock is
  * not there, it votes as well: the hold that was granted may have left. The lock is what it was: who holds it, since when, and for how long.
  */
 async function mend(
@@ -56,7 +56,7 @@ async function mend(
 ): Promise<void> {
   const attempt = attemptOf(vote);
   if (attempt === 0) {
-    const { reply } = await server.askInTime((latest) => commands.join(hold, latest), Math.max(1, endsAt - performance.now()));
+    const { reply } = await server.admit(hold.id, (latest) => commands.join(hold, latest), Math.max(1, endsAt - performance.now()));
     if (isLate(reply) || Number(reply) !== 0) {
       return;
     }
@@ -71,7 +71,7 @@ async function mend(
     // A renewal asks for less than what is left where it only confirms a lease.
     const ttlMs = hold.lingering ? hold.ttlMs : Math.max(hold.ttlMs, leaseEndsAt - now);
     const request = { hold: { ...hold, by, ttlMs }, attempt, fence: hold.fence, waitedMs: FIRST_MS, ageMs: now - since };
-    await server.askInTime((latest) => commands.vote(request, latest), leftMs);
+    await server.admit(hold.id, (latest) => commands.vote(request, latest), leftMs);
     await settle();
   }
 }

@@ -135,7 +135,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     const sentAt = performance.now();
     const latest = this.#clock.latest(sentAt, limitMs);
     const polls = !this.#wakeups.areCertain;
-    const command = this.#commands.exchange(this.#named(hold), this.#named(next), place, polls, mayOvertake, latest);
+    const command = this.#commands.exchange(this.#released(hold), this.#named(next), place, polls, mayOvertake, latest);
     const [answer, nextAnswer] = await this.#connection.run(command, limitMs, (reply) => reply as readonly unknown[]);
     const answeredAt = performance.now();
     const released = isOne(answer);
@@ -181,7 +181,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   release(hold: HoldRecord): Promise<boolean> {
-    return this.#connection.run(this.#commands.release(this.#named(hold)), hold.limitMs, isOne);
+    return this.#connection.run(this.#commands.release(this.#isCluster ? this.#released(hold) : this.#named(hold)), hold.limitMs, isOne);
   }
 
   inspect(key: string): Promise<StoredLock | null> {
@@ -266,7 +266,8 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     }
     const store = {
       renewalOf: (holds: readonly HoldRecord[]) => this.#commands.renew(holds),
-      withdraw: (hold: HoldRecord, limitMs: number) => this.#connection.run(this.#commands.release(hold), limitMs, isOne),
+      withdraw: (hold: HoldRecord, limitMs: number) =>
+        this.#connection.run(this.#commands.release({ ...hold, unanswered: true }), limitMs, isOne),
     };
     return new Replication(store, this.#source, this.#minReplicas, this.#isCluster);
   }
@@ -274,6 +275,12 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   /** A hold as the servers know it. */
   #named(hold: HoldRecord): HoldRecord {
     return this.#replication?.names.named(hold) ?? hold;
+  }
+
+  /** A hold that is released: where the client sends commands again by itself, one may be on its way. */
+  #released(hold: HoldRecord): HoldRecord {
+    const named = this.#named(hold);
+    return this.#connection.sendsAgain && !named.unanswered ? { ...named, unanswered: true } : named;
   }
 
   /** The answer to what was sent at `sentAt`; a grant counts once replicas have confirmed it. */

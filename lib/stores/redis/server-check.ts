@@ -44,6 +44,8 @@ export function startUpHold(key: string): HoldRecord {
     ttlMs: 4_000,
     limitMs: 1_000,
     lingering: false,
+    // With the rights on done marks.
+    unanswered: true,
     by: 'start-up check',
   };
 }

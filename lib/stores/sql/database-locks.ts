@@ -38,9 +38,11 @@ export abstract class DatabaseLocks<D extends Database = Database, Names extends
 
   async exchange(hold: HoldRecord, next: HoldRecord, place: Place, mayOvertake: boolean): Promise<ExchangeReply> {
     const { calls, tidying } = this.database;
-    const args = { ...this.attemptOf(next, place), released: hold.id, releasedOwner: hold.owner, mayOvertake };
+    const args = { ...this.attemptOf(next, place), released: hold.id, releasedOwner: hold.owner, unanswered: hold.unanswered, mayOvertake };
     const { released, attempt } = await calls.grantOnce(this.database.operations.EXCHANGE, args, hold);
-    tidying.marked();
+    if (hold.unanswered) {
+      tidying.marked();
+    }
     return { released, reply: attempt === LATE ? this.acquire(next, place) : this.read(attempt, place, hold.key) };
   }
 
@@ -63,9 +65,11 @@ export abstract class DatabaseLocks<D extends Database = Database, Names extends
 
   async release(hold: HoldRecord): Promise<boolean> {
     const { calls, tidying } = this.database;
-    const args = { key: this.keys.row(hold.key), hold: hold.id, owner: hold.owner };
+    const args = { key: this.keys.row(hold.key), hold: hold.id, owner: hold.owner, unanswered: hold.unanswered };
     const released = await calls.call(this.database.operations.RELEASE, args, hold);
-    tidying.marked();
+    if (hold.unanswered) {
+      tidying.marked();
+    }
     return released;
   }
 

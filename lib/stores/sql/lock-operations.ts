@@ -23,10 +23,10 @@ export interface LockOperations {
   readonly ACQUIRE: Operation<AttemptParameters, Attempt>;
   /**
    * Releases the hold `released` of the owner `releasedOwner`, and acquires for the next caller of the same process. `mayOvertake`: whether
-   * that one gets the lock before the processes that queue. The release is carried out also where the command arrives late.
+   * that one gets the lock before the processes that queue. `unanswered`: whether a done mark of `released` is left. The release is carried out also where the command arrives late.
    */
   readonly EXCHANGE: Operation<
-    AttemptParameters & Parameters<'released' | 'releasedOwner' | 'mayOvertake'>,
+    AttemptParameters & Parameters<'released' | 'releasedOwner' | 'unanswered' | 'mayOvertake'>,
     { readonly released: boolean; readonly attempt: Attempt }
   >;
   /** Gives up a place in the queue, or the turn it came to, and no later place. */
@@ -34,10 +34,10 @@ export interface LockOperations {
   /** Adds a hold to the running lock of an owner at a fence; never creates a lock. */
   readonly JOIN: Operation<JoinParameters, JoinReply>;
   /**
-   * Takes a hold of an owner out of its lock; the last one hands the lock over, or frees it. The done mark keeps the first answer, and
-   * refuses an acquire of the same hold that arrives late. Replies whether the hold was in.
+   * Takes a hold of an owner out of its lock; the last one hands the lock over, or frees it. Of one that is `unanswered` a
+   * done mark is left: it keeps the first answer, and refuses an acquire of the same hold that arrives late. Replies whether the hold was in.
    */
-  readonly RELEASE: Operation<Parameters<'key' | 'hold' | 'owner'>, boolean>;
+  readonly RELEASE: Operation<Parameters<'key' | 'hold' | 'owner' | 'unanswered'>, boolean>;
   /** Frees the lock if it is held at that fence, and hands it over. Replies whether it was. */
   readonly FORCE_RELEASE: Operation<Parameters<'key' | 'fence'>, boolean>;
   /**

@@ -22,8 +22,8 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/leases/attempt.ts',
-        from: 'judge(answered, sent, store, next, clock)',
-        to: 'judge(answered, momentOf(clock), store, next, clock)',
+        from: 'judge(answered, sent, store, lease, clock)',
+        to: 'judge(answered, momentOf(clock), store, lease, clock)',
       },
     ],
   },

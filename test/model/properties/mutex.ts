@@ -9,7 +9,8 @@ import { DONE_MS } from '../../../lib/stores/kit/protocol.js';
 export class Mutex {
   readonly #clock: Clock;
   readonly #holds = new Map<string, HoldRecord>();
-  readonly #released = new Map<string, { readonly answer: boolean; readonly until: number }>();
+  /** Only what is marked answers a second release as the first; nothing that was released comes in again. */
+  readonly #released = new Map<string, { readonly answer: boolean; readonly until: number; readonly isMarked: boolean }>();
   #owner: string | undefined;
   #ttlMs = 0;
   #endsAt = 0;
@@ -91,13 +92,16 @@ export class Mutex {
 
   released(hold: HoldRecord, answer: boolean): void {
     const before = this.#released.get(hold.id);
-    if (before && this.#wasReleased(hold)) {
+    if (before?.isMarked && hold.unanswered && this.#wasReleased(hold)) {
       expect(answer, before.answer, `the answer to the first release of ${hold.id}`);
       return;
     }
     this.look();
     expect(answer, this.#has(hold), `whether ${hold.id} was still in at its release`);
-    this.#released.set(hold.id, { answer, until: this.#clock.monotonic() + DONE_MS });
+    // One without a mark that comes late leaves the mark as it is.
+    if (hold.unanswered || !before?.isMarked || !this.#wasReleased(hold)) {
+      this.#released.set(hold.id, { answer, until: this.#clock.monotonic() + DONE_MS, isMarked: hold.unanswered });
+    }
     if (answer && this.#holds.delete(hold.id) && this.#holds.size === 0) {
       this.#owner = undefined;
     }

@@ -30,12 +30,13 @@ export class Server implements Clock, TableMessages {
   #setBackMs = 0;
   #table: LockTable;
   readonly #keys: ReadonlyMap<string, Watched>;
+  /** Those that no call locks: the library tries a store that fails by a key of its own. */
+  readonly #others = new Map<string, Watched>();
 
   constructor(world: World) {
     this.#world = world;
     this.#table = this.#newTable();
-    const isCalm = (): boolean => world.faults.count === 0;
-    this.#keys = new Map(KEYS.map((key) => [key, { mutex: new Mutex(this), order: new Order(isCalm), idleness: new Idleness(world) }]));
+    this.#keys = new Map(KEYS.map((key) => [key, this.#newWatched()]));
   }
 
   /** Whether releases may have been forgotten before their time. */
@@ -129,7 +130,7 @@ export class Server implements Clock, TableMessages {
     this.#world.leases.pardon(...KEYS);
     this.#table = this.#newTable();
     this.#isFlushed = true;
-    for (const { mutex } of this.#keys.values()) {
+    for (const { mutex } of [...this.#keys.values(), ...this.#others.values()]) {
       mutex.forgotten();
     }
   }
@@ -209,7 +210,16 @@ export class Server implements Clock, TableMessages {
   }
 
   #watched(key: string): Watched {
-    return this.#keys.get(key) as Watched;
+    const watched = this.#keys.get(key) ?? this.#others.get(key) ?? this.#newWatched();
+    if (!this.#keys.has(key)) {
+      this.#others.set(key, watched);
+    }
+    return watched;
+  }
+
+  #newWatched(): Watched {
+    const isCalm = (): boolean => this.#world.faults.count === 0;
+    return { mutex: new Mutex(this), order: new Order(isCalm), idleness: new Idleness(this.#world) };
   }
 
   #newTable(): LockTable {

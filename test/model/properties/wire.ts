@@ -36,6 +36,8 @@ export class Wire implements LockStore, Turns, Tickets, Operator {
   readonly #process: Process;
   readonly #rechecks: Rechecks;
   readonly #messageFates: readonly MessageFate[];
+  /** Whether the client sends commands again by itself. */
+  readonly #sendsAgain: boolean;
   #messages = 0;
   #turn: TurnListener | undefined;
   #forced: ForcedListener | undefined;
@@ -45,6 +47,7 @@ export class Wire implements LockStore, Turns, Tickets, Operator {
     this.#messageFates = script.messages;
     this.#rechecks = new process.library.Rechecks();
     this.connection = new Connection(process, script.fates);
+    this.#sendsAgain = script.fates.some(({ kind }) => kind === 'doubled');
     this.subscriber = new Subscriber(process, () => this.#turn?.recheck());
     this.subscriber.subscribe();
   }
@@ -65,7 +68,7 @@ export class Wire implements LockStore, Turns, Tickets, Operator {
     const { id, world, now: sentAt } = this.#process;
     const queued = this.#queued(place);
     const { released, reply } = await this.connection.sendWithOthers(hold.key, `exchange ${hold.id} for ${next.id}`, () =>
-      world.server.exchange(hold, next, id, queued, mayOvertake),
+      world.server.exchange(this.#marked(hold), next, id, queued, mayOvertake),
     );
     const isLate = this.#isLate(sentAt, hold.limitMs);
     this.#released(hold, released, isLate);
@@ -102,7 +105,7 @@ export class Wire implements LockStore, Turns, Tickets, Operator {
 
   async release(hold: HoldRecord): Promise<boolean> {
     const { world, now: sentAt } = this.#process;
-    const released = await this.connection.sendWithOthers(hold.key, `release ${hold.id}`, () => world.server.release(hold));
+    const released = await this.connection.sendWithOthers(hold.key, `release ${hold.id}`, () => world.server.release(this.#marked(hold)));
     this.#released(hold, released, this.#isLate(sentAt, hold.limitMs));
     return released;
   }
@@ -141,6 +144,11 @@ export class Wire implements LockStore, Turns, Tickets, Operator {
 
   #queued({ name }: Place): QueuedPlace {
     return { name, process: this.#process.id, polls: !this.subscriber.acknowledged };
+  }
+
+  /** Any command of a client that sends again by itself may be on its way. */
+  #marked(hold: HoldRecord): HoldRecord {
+    return this.#sendsAgain ? { ...hold, unanswered: true } : hold;
   }
 
   /** Whether core may have stopped waiting for the answer that comes now. */

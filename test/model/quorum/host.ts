@@ -89,7 +89,7 @@ export class Host implements Machine {
         return this.#renew(keys.length, args);
       case 'release': {
         const [hold, , , stays] = args;
-        return this.#votes.release(holdOf(hold), /^lock:done:(.*?):\{/.exec(keys[1] as string)?.[1] as string, Number(stays));
+        return this.#votes.release(holdOf(hold), /^lock:done:(.*?):\{/.exec(keys[1] as string)?.[1] as string, Number(stays) > 0);
       }
       case 'report':
         return this.#report(args);

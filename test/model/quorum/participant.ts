@@ -211,7 +211,18 @@ export class Participant {
 
   #newHold(ttlMs: number): HoldRecord {
     const id = `${this.name}-${this.#holds++}`;
-    return { key: KEY, owner: id, id, fence: 0, fences: 1, ttlMs, limitMs: commandLimit(ttlMs), lingering: false, by: this.name };
+    return {
+      key: KEY,
+      owner: id,
+      id,
+      fence: 0,
+      fences: 1,
+      ttlMs,
+      limitMs: commandLimit(ttlMs),
+      lingering: false,
+      unanswered: true,
+      by: this.name,
+    };
   }
 
   #sleep(ms: number): Promise<void> {

@@ -78,8 +78,8 @@ export class ScriptedServer {
     return ((await this.#run(COMMANDS.renew([{ ...recordOf(request), lingering }]))) as [number])[0];
   }
 
-  async release(vote: string, done: string, doneMs: number): Promise<number> {
-    return (await this.#run(COMMANDS.release({ key: KEY, id: vote }, doneMs, done))) as number;
+  async release(vote: string, done: string, unanswered: boolean): Promise<number> {
+    return (await this.#run(COMMANDS.release({ key: KEY, id: vote, unanswered }, done))) as number;
   }
 
   async forceRelease(request: string, fence: number, doneMs: number): Promise<number> {
@@ -132,7 +132,7 @@ export class ScriptedServer {
 }
 
 function recordOf({ owner, fence, hold, ttlMs }: HoldRequest): HoldRecord {
-  return { key: KEY, owner, id: hold, fence, fences: 1, ttlMs, limitMs: 1_000, lingering: false, by: '' };
+  return { key: KEY, owner, id: hold, fence, fences: 1, ttlMs, limitMs: 1_000, lingering: false, unanswered: true, by: '' };
 }
 
 /** Where a key is in a dump, for `splice`. */

@@ -12,7 +12,7 @@ export interface Side {
   settle(owner: string, vote: string, fence: number, fences: number): unknown;
   join(hold: HoldRequest, process: string, latest: number): unknown;
   renew(hold: HoldRequest, lingers: boolean): unknown;
-  release(vote: string, done: string, doneMs: number): unknown;
+  release(vote: string, done: string, unanswered: boolean): unknown;
   forceRelease(request: string, fence: number, doneMs: number): unknown;
   inspect(): unknown;
   report(report: Report): unknown;
@@ -28,7 +28,7 @@ export type Step =
   | { readonly kind: 'settle'; readonly owner: string; readonly vote: string; readonly fence: number; readonly fences: number }
   | { readonly kind: 'join'; readonly hold: HoldRequest; readonly process: string; readonly latest: number }
   | { readonly kind: 'renew'; readonly hold: HoldRequest; readonly lingers: boolean }
-  | { readonly kind: 'release'; readonly vote: string; readonly done: string; readonly doneMs: number }
+  | { readonly kind: 'release'; readonly vote: string; readonly done: string; readonly unanswered: boolean }
   | { readonly kind: 'forceRelease'; readonly request: string; readonly fence: number; readonly doneMs: number }
   | { readonly kind: 'inspect' }
   | { readonly kind: 'report'; readonly report: Report }
@@ -68,7 +68,7 @@ export function take(step: Step, side: Side): unknown {
     case 'renew':
       return side.renew(step.hold, step.lingers);
     case 'release':
-      return side.release(step.vote, step.done, step.doneMs);
+      return side.release(step.vote, step.done, step.unanswered);
     case 'forceRelease':
       return side.forceRelease(step.request, step.fence, step.doneMs);
     case 'inspect':
@@ -108,7 +108,7 @@ export function nextStep(random: Random, count: number, stored: Stored, us: numb
       return { kind, hold, lingers: random.chance(0.3) };
     case 'release':
       // A hold that was granted is marked by its own name, and a vote that is withdrawn by its own.
-      return { kind, vote, done: random.chance(0.5) ? vote : vote.replace(/\.\d+$/, ''), doneMs: random.pick([1, DONE_MS]) };
+      return { kind, vote, done: random.chance(0.5) ? vote : vote.replace(/\.\d+$/, ''), unanswered: random.chance(0.6) };
     case 'forceRelease':
       return { kind, request: `request ${count}`, fence, doneMs: DONE_MS };
     case 'report':

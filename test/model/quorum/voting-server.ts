@@ -1,4 +1,4 @@
-import { MOST_FENCE, MOST_HOLDS } from '../../../lib/stores/kit/protocol.js';
+import { DONE_MS, MOST_FENCE, MOST_HOLDS } from '../../../lib/stores/kit/protocol.js';
 import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from '../../../lib/stores/quorum/votes/vote-rules.js';
 import type { Stored } from './stored.js';
 
@@ -155,15 +155,17 @@ export class VotingServer {
     return 1;
   }
 
-  /** Takes a vote out, or a hold; `done` is what must not come in again. A repetition answers as the first time. */
-  release(vote: string, done: string, doneMs: number): number {
+  /** Takes a vote out, or a hold; `done` is what must not come in again. A repetition answers as the first time, where it is unanswered. */
+  release(vote: string, done: string, unanswered: boolean): number {
     this.#tidy();
     const answer = this.#lock?.holds.delete(vote) ? 1 : 0;
-    const first = answer === 0 ? this.#done.get(done) : undefined;
+    const first = answer === 0 && unanswered ? this.#done.get(done) : undefined;
     if (first) {
       return first.answer;
     }
-    this.#done.set(done, { answer, endsAt: this.#ms + doneMs });
+    if (unanswered) {
+      this.#done.set(done, { answer, endsAt: this.#ms + DONE_MS });
+    }
     if (answer === 1 && this.#lock?.holds.size === 0) {
       this.#lock = undefined;
     }

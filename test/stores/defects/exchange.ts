@@ -17,7 +17,7 @@ export const DEFECTS_OF_EXCHANGE: Readonly<Record<string, Defect>> = {
       }),
   },
   'exchanges once': {
-    rule: 'an exchange that is sent twice',
+    rule: 'an exchange of an unanswered hold that is sent twice',
     change: (store) => {
       const seen = new Set<string>();
       return mapExchange(store, async (hold, next, place, mayOvertake) => {

@@ -4,7 +4,7 @@ import { isGrant, grantsOf, type Defect } from './defect';
 export const DEFECTS_OF_RELEASE: Readonly<Record<string, Defect>> = {
   'does not release': { rule: 'a release frees the lock', change: () => ({ release: async () => true }) },
   'answers the second release with false': {
-    rule: 'a release that is sent twice answers the same',
+    rule: 'a release of an unanswered hold that is sent twice answers the same',
     change: (store) => {
       const released = new Set<string>();
       return {
@@ -18,7 +18,7 @@ export const DEFECTS_OF_RELEASE: Readonly<Record<string, Defect>> = {
     },
   },
   'releases whoever holds the lock': {
-    rule: 'a release that is sent twice answers the same, and does not touch the next owner',
+    rule: 'a release of an unanswered hold that is sent twice answers the same, and does not touch the next owner',
     change: (store) => ({
       release: async (hold) => {
         const { fence } = (await store.operator.inspect(hold.key)) ?? {};
@@ -29,7 +29,7 @@ export const DEFECTS_OF_RELEASE: Readonly<Record<string, Defect>> = {
     }),
   },
   'answers one of two copies of a release with false': {
-    rule: 'two copies of a release that arrive at the same time',
+    rule: 'two copies of a release of an unanswered hold that arrive at the same time',
     change: (store) => {
       const running = new Set<string>();
       return {

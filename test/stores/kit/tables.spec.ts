@@ -61,14 +61,4 @@ describe('the marks of released holds', () => {
     nowMs += 1;
     expect([marks.get('released'), marks.get('unknown')]).toEqual([undefined, undefined]);
   });
-
-  test('of which only so many are to be kept are the latest, and at most twice as many', () => {
-    const marks = new DoneMarks(clock, 10);
-    const kept = (): number => Array.from({ length: 100 }, (_, at) => marks.get(`${at}`)).filter(Boolean).length;
-    for (let count = 0; count < 100; count++) {
-      marks.set(`${count}`, true);
-      expect(marks.get(`${Math.max(0, count - 9)}`)).toBe(true);
-      expect(kept()).toBeLessThanOrEqual(20);
-    }
-  });
 });

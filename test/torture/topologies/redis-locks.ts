@@ -2,14 +2,14 @@ import { DONE_MS, QUEUE_MS } from '../../../lib/stores/kit/protocol.js';
 import { PRESENT_MS } from '../../../lib/stores/quorum/votes/vote-rules.js';
 import { RedisKeys } from '../../../lib/stores/redis/scripts/redis-keys.js';
 import type { RedisServer } from '../../support/redis-server.js';
-import { RENEW } from '../../../lib/stores/redis/scripts/scripts.js';
+import { EXCHANGE, RELEASE, RENEW } from '../../../lib/stores/redis/scripts/scripts.js';
 import type { FaultName } from '../faults.js';
 import { FAULTS_ANYWHERE, type Taken } from './topology.js';
 
 export const FAULTS_OF_REDIS = [...FAULTS_ANYWHERE, 'scriptFlush', 'killClients', 'full'] as const satisfies readonly FaultName[];
 
-/** What is in the commands that release a hold, and in no others: for how long the done mark stays. */
-export const RELEASE_TEXT = `\r\n${DONE_MS}\r\n`;
+/** What is in the commands that release a hold, alone or in a batch, and in no others. */
+export const RELEASE_TEXT = [RELEASE.sha, RELEASE.source, EXCHANGE.sha, EXCHANGE.source, '\r\nrelease\r\n', '\r\nexchange\r\n'];
 
 export const RENEW_TEXT = [RENEW.sha, RENEW.source];
 

@@ -12,26 +12,22 @@ const RELEASE_VARIABLES = `
   DECLARE at_byte BIGINT DEFAULT 0;`;
 
 /**
- * Takes a hold of an owner out of a row that is locked, and leaves its done mark. `answer` is the first answer to the release of this hold,
- * and `is_last` says whether this run took the last hold out.
+ * Takes a hold of an owner out of a row that is locked, and leaves a done mark of one that is `_unanswered`. `answer` is the answer to the
+ * release of this hold, the first one where a mark has it, and `is_last` says whether this run took the last hold out.
  */
 const takeOut = (hold: string, owner: string): string => `
   IF l_owner <=> ${owner} THEN
     SET at_byte = locate(concat(';', ${hold}, '='), l_holds);
   END IF;
-  IF at_byte = 0 AND l_done_hold <=> ${hold} AND l_done_ends > now_us THEN
-    SET answer = l_done_answer;
-  ELSEIF at_byte = 0 AND l_more_done_ends > now_us THEN
+  IF at_byte = 0 AND _unanswered AND l_done_ends > now_us THEN
     SELECT max(d.answer) INTO answer FROM ${DONE} AS d WHERE d.hold = ${hold} AND d.ends > now_us;
   END IF;
   IF answer IS NULL THEN
     SET answer = at_byte > 0;
-    IF l_done_ends <= now_us THEN
-      SET l_done_hold = ${hold}, l_done_answer = answer, l_done_ends = ${fromNow(DONE_MS)};
-    ELSE
-      SET l_more_done_ends = ${fromNow(DONE_MS)};
-      INSERT INTO ${DONE} (hold, answer, ends) VALUES (${hold}, at_byte > 0, l_more_done_ends)
-        ON DUPLICATE KEY UPDATE answer = at_byte > 0, ends = l_more_done_ends;
+    IF _unanswered THEN
+      SET l_done_ends = ${fromNow(DONE_MS)};
+      INSERT INTO ${DONE} (hold, answer, ends) VALUES (${hold}, at_byte > 0, l_done_ends)
+        ON DUPLICATE KEY UPDATE answer = at_byte > 0, ends = l_done_ends;
     END IF;
     IF at_byte > 0 THEN
       SET l_holds = concat(left(l_holds, at_byte), substring(l_holds, locate(';', l_holds, at_byte + 1) + 1));
@@ -43,7 +39,7 @@ const takeOut = (hold: string, owner: string): string => `
 
 export const RELEASE = procedure(
   'release',
-  { key: NAME, hold: NAME, owner: NAME },
+  { key: NAME, hold: NAME, owner: NAME, unanswered: 'BOOLEAN' },
   `${ROW_VARIABLES}${QUEUE_VARIABLES}${RELEASE_VARIABLES}`,
   `${LOCK_ROW}
   ${takeOut('_hold', '_owner')}
@@ -58,7 +54,7 @@ export const RELEASE = procedure(
 
 export const EXCHANGE = procedure(
   'exchange',
-  { ...ATTEMPT, released: NAME, releasedOwner: NAME, mayOvertake: 'BOOLEAN', latest: 'BIGINT' },
+  { ...ATTEMPT, released: NAME, releasedOwner: NAME, unanswered: 'BOOLEAN', mayOvertake: 'BOOLEAN', latest: 'BIGINT' },
   `${ATTEMPT_VARIABLES}${RELEASE_VARIABLES}
   DECLARE may_grant BOOLEAN;`,
   `${LOCK_ROW}

@@ -39,7 +39,7 @@ export const RENEW = procedure(
     IF owns THEN
       -- The last column changes in any case: a commit that changes nothing waits for no replica.
       UPDATE ${LEASE} SET ends = greatest(r_ends, ${fromNow('r_ttl_ms')}), ttl_ms = greatest(ttl_ms, r_ttl_ms),
-        holder = CASE WHEN r_by = '' THEN holder ELSE r_by END, more_done_ends = more_done_ends + 1 WHERE name = r_name;
+        holder = CASE WHEN r_by = '' THEN holder ELSE r_by END, done_ends = done_ends + 1 WHERE name = r_name;
     END IF;
     IF owns IS NULL THEN
       -- By itself, since SET would wait for the row that its subquery reads.

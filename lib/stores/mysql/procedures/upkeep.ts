@@ -45,7 +45,7 @@ export const PURGE = procedure(
   WHILE NOT is_over DO
     SET last_name = l_name, seen = seen + 1, is_free = FALSE;
     SELECT TRUE INTO is_free FROM ${LEASE} WHERE name = l_name AND ends <= free_since AND (queue IS NULL OR queue_ends <= free_since)
-      AND done_ends <= now_us AND more_done_ends <= now_us FOR UPDATE SKIP LOCKED;
+      AND done_ends <= now_us FOR UPDATE SKIP LOCKED;
     IF is_free THEN
       DELETE FROM ${LEASE} WHERE name = l_name;
       SET removed = removed + 1;

@@ -4,7 +4,7 @@ import { ATTEMPT, readAnyAttempt } from './acquire.js';
 /** Reply: a list of the reply of `release` and that of `acquire`. */
 export const EXCHANGE = operation(
   'exchange',
-  { ...ATTEMPT, released: 'text', releasedOwner: 'text', mayOvertake: 'boolean', latest: 'bigint' },
+  { ...ATTEMPT, released: 'text', releasedOwner: 'text', unanswered: 'boolean', mayOvertake: 'boolean', latest: 'bigint' },
   `
 DECLARE
   l SCHEMA.lease := SCHEMA.locked(_key);
@@ -12,7 +12,7 @@ DECLARE
   may_grant boolean;
   reply json;
 BEGIN
-  outcome := SCHEMA.take_out(l, _released, _released_owner);
+  outcome := SCHEMA.take_out(l, _released, _released_owner, _unanswered);
   l := outcome.l;
   -- A command that arrives late must not grant the lock to a hold that has ended, or that nobody waits for any more. A
   -- later command may have queued its place already.

@@ -1,7 +1,7 @@
 import { DONE_MS } from '../../kit/protocol.js';
 import { batchable, interval, isOne, operation, sqlFunction } from './sql-function.js';
 
-/** Whether a hold was released a short while ago. */
+/** Whether a hold that was unanswered was released a short while ago. */
 export const IS_DONE = sqlFunction(
   'is_done(_hold text)',
   'boolean',
@@ -13,27 +13,29 @@ END
 );
 
 /**
- * Takes a hold of an owner out of a row that is locked, and leaves its done mark.
+ * Takes a hold of an owner out of a row that is locked, and leaves a done mark of one that is unanswered.
  *
- * Reply: the row, the first answer to the release of this hold, and whether this run took the last hold out.
+ * Reply: the row, the answer to the release of this hold, the first one where a mark has it, and whether this run took the last hold out.
  */
 export const TAKE_OUT = sqlFunction(
-  'take_out(INOUT l SCHEMA.lease, _hold text, _owner text, OUT answer int, OUT is_last boolean)',
+  'take_out(INOUT l SCHEMA.lease, _hold text, _owner text, _unanswered boolean, OUT answer int, OUT is_last boolean)',
   'record',
   `
 DECLARE
   at int := CASE WHEN l.owner = _owner THEN array_position(l.holds, _hold) END;
 BEGIN
   is_last := false;
-  IF at IS NULL THEN
+  IF at IS NULL AND _unanswered THEN
     SELECT d.answer INTO answer FROM SCHEMA.done AS d WHERE d.hold = _hold AND d.ends > clock_timestamp();
     IF FOUND THEN
       RETURN;
     END IF;
   END IF;
   answer := CASE WHEN at IS NULL THEN 0 ELSE 1 END;
-  INSERT INTO SCHEMA.done AS d (hold, answer, ends) VALUES (_hold, answer, clock_timestamp() + ${interval(DONE_MS)})
-    ON CONFLICT (hold) DO UPDATE SET answer = excluded.answer, ends = excluded.ends;
+  IF _unanswered THEN
+    INSERT INTO SCHEMA.done AS d (hold, answer, ends) VALUES (_hold, answer, clock_timestamp() + ${interval(DONE_MS)})
+      ON CONFLICT (hold) DO UPDATE SET answer = excluded.answer, ends = excluded.ends;
+  END IF;
   IF at IS NOT NULL THEN
     l.holds := nullif(l.holds[:at - 1] || l.holds[at + 1:], '{}');
     l.processes := nullif(l.processes[:at - 1] || l.processes[at + 1:], '{}');
@@ -47,22 +49,20 @@ END
 export const RELEASE = batchable(
   operation(
     'release',
-    { key: 'text', hold: 'text', owner: 'text' },
+    { key: 'text', hold: 'text', owner: 'text', unanswered: 'boolean' },
     `
 DECLARE
   l SCHEMA.lease;
   outcome record;
 BEGIN
-  -- The only hold of a lock that nobody waits for, in one statement and its mark.
+  -- The only hold of a lock that nobody waits for, in one statement.
   UPDATE SCHEMA.lease SET owner = NULL, holds = NULL, processes = NULL, ends = clock_timestamp()
-    WHERE key = _key AND holds = ARRAY[_hold] AND ends > clock_timestamp() AND queue IS NULL AND owner = _owner;
+    WHERE key = _key AND holds = ARRAY[_hold] AND ends > clock_timestamp() AND queue IS NULL AND owner = _owner AND NOT _unanswered;
   IF FOUND THEN
-    INSERT INTO SCHEMA.done (hold, answer, ends) VALUES (_hold, 1, clock_timestamp() + ${interval(DONE_MS)})
-      ON CONFLICT (hold) DO UPDATE SET answer = excluded.answer, ends = excluded.ends;
     RETURN 1;
   END IF;
   l := SCHEMA.locked(_key);
-  outcome := SCHEMA.take_out(l, _hold, _owner);
+  outcome := SCHEMA.take_out(l, _hold, _owner, _unanswered);
   l := outcome.l;
   IF outcome.is_last THEN
     l := SCHEMA.hand_over(l, NULL);

@@ -8,6 +8,7 @@ import type { Command } from '../../redis/scripts/script.js';
 import { Wakeups } from '../../redis/wakeups.js';
 import { serverTimeIn } from '../votes/replies.js';
 import { BATCH } from '../votes/scripts.js';
+import { Unanswered } from '../votes/unanswered.js';
 import { Session } from './session.js';
 
 /** A reply, and whether a vote counts that was given with it. */
@@ -20,6 +21,8 @@ export interface Answer {
 export class QuorumServer {
   readonly wakeups: Wakeups;
   readonly plain: PlainCommands;
+  /** The holds that it may still let in, though nobody answered that it did. */
+  readonly unanswered = new Unanswered();
   readonly #place: string;
   readonly #connection: RedisConnection;
   readonly #onReady: (session: Session) => void;
@@ -64,13 +67,14 @@ export class QuorumServer {
   }
 
   /**
-   * The same for a command that the server carries out until a time of its clock, and whose replies have that time. One
+   * Asks to let a hold in. The server carries the command out until a time of its clock, and its replies have that time. One
    * that was refused though it came in time was judged by an old reading of the clock: it is sent once more.
    */
-  async askInTime(commandBy: (latest: number) => Command, limitMs: number): Promise<Answer> {
+  async admit(hold: string, commandBy: (latest: number) => Command, limitMs: number): Promise<Answer> {
     const endsAt = performance.now() + limitMs;
-    const answer = await this.#askBy(commandBy, endsAt);
-    return isLate(answer.reply) && performance.now() < endsAt ? this.#askBy(commandBy, endsAt) : answer;
+    const ask = (): Promise<Answer> => this.unanswered.until(this.#askBy(commandBy, endsAt), hold);
+    const answer = await ask();
+    return isLate(answer.reply) && performance.now() < endsAt ? ask() : answer;
   }
 
   close(): void {

@@ -19,9 +19,9 @@ export async function tryRights(server: QuorumServer, commands: QuorumCommands, 
   await ask(commands.join(joined, 0));
   await ask(commands.renew([joined]));
   await ask(commands.inspect(key));
-  await ask(commands.release({ key, id: voteOf(id, 2) }));
+  await ask(commands.release({ key, id: voteOf(id, 2), unanswered: true }));
   await ask(commands.forceRelease(key, fence));
   // What comes in one turn is sent as one script, which the server knows from now on. Its errors name no command, so it comes last.
-  const release = commands.release({ key, id: voteOf(id, 1) });
+  const release = commands.release({ key, id: voteOf(id, 1), unanswered: true });
   await Promise.all([ask(commands.inspect(key)), ask(release), ask(release)]);
 }

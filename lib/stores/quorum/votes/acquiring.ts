@@ -4,6 +4,7 @@ import type { Fences } from './fences.js';
 import type { Quorum } from '../quorum.js';
 import { voteOf } from './quorum-commands.js';
 import { isOne } from '../../redis/scripts/redis-commands.js';
+import type { Command } from '../../redis/scripts/script.js';
 
 /**
  * For how long an attempt waits for the slow servers when another owner has got votes too, in milliseconds, and at most as a part of its
@@ -24,14 +25,17 @@ export function acquireAll(quorum: Quorum, fences: Fences, hold: HoldRecord, att
   const request = { hold, attempt, fence, waitedMs, ageMs: 0 };
   const ballot = new Ballot(quorum, key, {
     contestMs: Math.min(CONTEST.mostMs, limitMs * CONTEST.part),
-    vote: (server) => server.askInTime((latest) => commands.vote(request, latest), limitMs),
+    vote: (server) => server.admit(hold.id, (latest) => commands.vote(request, latest), limitMs),
     stored: (stored) => fences.stored(stored, fence, hold.fences),
     settle: async (server, settled) => {
       const { reply } = await server.ask(commands.settle(hold, vote, settled), endsAt - performance.now());
       return isOne(reply);
     },
     adopt: (server, settled) => void server.ask(commands.settle(hold, vote, settled), limitMs).catch(() => undefined),
-    withdraw: (server) => quorum.withdrawals.add(() => server.ask(commands.release({ key, id: vote }), limitMs), ttlMs),
+    withdraw: (server) => {
+      const command = (): Command => commands.release({ key, id: vote, unanswered: hold.unanswered || server.unanswered.has(hold.id) });
+      quorum.withdrawals.add(() => server.ask(command(), limitMs), ttlMs);
+    },
     notCounted: (server) => quorum.membership.notCounted(server),
   });
   return ballot.result;

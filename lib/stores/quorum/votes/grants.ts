@@ -13,6 +13,8 @@ export interface GrantedHold {
   endsAt: number;
   /** The servers that are asked to let it in because they denied it. */
   readonly mending: Set<unknown>;
+  /** Whether its release was sent: no server is asked to let it in any more. */
+  isReleased: boolean;
 }
 
 /** The holds that this process has in, by their ids. One whose lease is over without a release is forgotten some time later. */
@@ -24,8 +26,17 @@ export class Grants {
     return this.#holds.get(hold)?.vote ?? hold;
   }
 
+  /** Its release is sent: answers its name in the servers. */
+  release(hold: string): string {
+    const known = this.#holds.get(hold);
+    if (known) {
+      known.isReleased = true;
+    }
+    return known?.vote ?? hold;
+  }
+
   add({ id, by, ttlMs }: HoldRecord, vote: string, sentAt: number, since = sentAt): void {
-    this.#holds.set(id, { vote, by, since, endsAt: sentAt + ttlMs, mending: new Set() });
+    this.#holds.set(id, { vote, by, since, endsAt: sentAt + ttlMs, mending: new Set(), isReleased: false });
   }
 
   /** Its lease was renewed. */
@@ -40,7 +51,7 @@ export class Grants {
   /** Has a server let the hold in that denied it, unless that is going on. Where it fails, the next renewal finds out. */
   mend(hold: string, server: unknown, send: (known: Readonly<GrantedHold>) => Promise<unknown>): void {
     const known = this.#holds.get(hold);
-    if (known && !known.mending.has(server)) {
+    if (known && !known.isReleased && !known.mending.has(server)) {
       known.mending.add(server);
       send(known)
         .catch(() => undefined)

@@ -15,10 +15,10 @@ export class ConnectionFailures {
   /** Set where the connection stands, and leads to another database or user than the one asked for. A field, since each command reads it. */
   setupRefusal: Error | undefined;
   /** Whether the client sends a command again whose reply was lost, and does not say so: a Cluster of ioredis. */
-  #sendsAgain = false;
+  sendsAgain = false;
 
   watch(connection: Connection): void {
-    this.#sendsAgain = connection.isCluster === true && connection.slots !== undefined;
+    this.sendsAgain = connection.isCluster === true && connection.slots !== undefined;
     connection.on('connect', () => {
       // What an earlier attempt was refused says nothing of this one.
       if (this.#last?.name === 'ReplyError') {
@@ -53,7 +53,7 @@ export class ConnectionFailures {
     if (this.#last instanceof LockConfigurationError) {
       return this.#last;
     }
-    return toLockError(error, key, (isUnreachable(error) && this.#recentNodeError()) || this.#last, script, this.#sendsAgain);
+    return toLockError(error, key, (isUnreachable(error) && this.#recentNodeError()) || this.#last, script, this.sendsAgain);
   }
 
   /** An old one must not be blamed: a password that was wrong for a while would end calls that may wait. */

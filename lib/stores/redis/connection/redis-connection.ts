@@ -80,6 +80,11 @@ export class RedisConnection {
     return this.#closed;
   }
 
+  /** Whether its client sends a command again whose reply was lost, and does not say so. */
+  get sendsAgain(): boolean {
+    return this.#failures.sendsAgain;
+  }
+
   /** Runs a script; resolves with what is read from the reply, and rejects where there is none within `limitMs`. */
   run<T>(command: Command, limitMs: number, read: (reply: unknown) => T | Promise<T>, confirmation?: Confirmation): Promise<T> {
     const connection = this.#connection;

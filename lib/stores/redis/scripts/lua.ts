@@ -53,17 +53,20 @@ end
 `;
 
 /**
- * `release(lock, done, hold, stays)`: takes a hold out. Answers its first answer, and whether this run took the last hold out.
+ * `release(lock, done, hold, stays)`: takes a hold out. Answers its first answer, where a mark has it, and whether this run took the last
+ * hold out.
  */
 export const RELEASE_HOLD = `
 local function release(lock, done, hold, stays)
   -- HDEL first: a full server accepts it, and what follows it in the same script.
   local answer = redis.call('HDEL', lock, hold)
-  local first = answer == 0 and redis.call('GET', done)
-  if first then
-    return tonumber(first), false
+  if stays ~= '0' then
+    local first = answer == 0 and redis.call('GET', done)
+    if first then
+      return tonumber(first), false
+    end
+    redis.call('SET', done, answer, 'PX', stays)
   end
-  redis.call('SET', done, answer == 1 and '1' or '0', 'PX', stays)
   return answer, answer == 1 and ${HOLDS} == 0
 end
 `;

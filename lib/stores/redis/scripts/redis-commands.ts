@@ -29,12 +29,12 @@ export class RedisCommands {
 
   /** Releases `hold`, and acquires for `next`. */
   exchange(hold: HoldRecord, next: HoldRecord, place: Place, polls: boolean, mayOvertake: boolean, latest: number): Command {
-    const { key, id } = hold;
+    const { key, id, unanswered } = hold;
     return EXCHANGE.command(key, {
       ...this.#attemptOf(next, place, polls, latest),
       releasedDone: this.names.done(this.names.tag(key), id),
       released: fieldOf(id),
-      stays: DONE_MS,
+      stays: unanswered ? DONE_MS : 0,
       overtakes: mayOvertake ? 1 : 0,
     });
   }
@@ -53,7 +53,7 @@ export class RedisCommands {
     });
   }
 
-  renew(holds: readonly Omit<HoldRecord, 'fences' | 'limitMs'>[]): Command {
+  renew(holds: readonly Omit<HoldRecord, 'fences' | 'limitMs' | 'unanswered'>[]): Command {
     const renewals = holds.map(({ key, owner, fence, id, by, ttlMs, lingering }) => ({
       lock: this.names.lock(this.names.tag(key)),
       owner,
@@ -66,8 +66,8 @@ export class RedisCommands {
     return RENEW.command(holds[0]?.key ?? '', renewals);
   }
 
-  /** The done mark of the hold, or of another that is named, stays for `stays` ms. */
-  release({ key, id }: Pick<HoldRecord, 'key' | 'id'>, stays = DONE_MS, done = id): Command {
+  /** The done mark is that of the hold, or of another that is named. */
+  release({ key, id, unanswered }: Pick<HoldRecord, 'key' | 'id' | 'unanswered'>, done = id): Command {
     const tag = this.names.tag(key);
     return RELEASE.command(key, {
       lock: this.names.lock(tag),
@@ -76,7 +76,7 @@ export class RedisCommands {
       hold: fieldOf(id),
       channel: this.#channel,
       key,
-      stays,
+      stays: unanswered ? DONE_MS : 0,
     });
   }
 

@@ -25,7 +25,7 @@ import { script, scriptForEach } from './script.js';
  * | `ttl` | the lease asked for, in ms |
  * | `fences` | how many fences the grant reserves |
  * | `latest` | the latest server time, in ms, at which the command may be carried out; 0 where that is unknown |
- * | `stays` | how long the done mark stays, in ms |
+ * | `stays` | how long the done mark stays, in ms; 0 where none is left |
  */
 
 /**
