@@ -39,13 +39,7 @@ import { Telemetry } from './core/watching/telemetry.js';
 import { TimeLimits } from './core/seam/time-limits.js';
 import { WrappedStore } from './core/seam/wrapped-store.js';
 import { Transactions, type TransactionEnd } from './core/transactions/transactions.js';
-import { Waiters } from './core/entering/waiters.js';
-
-/** How many callers may wait: for one key, and for all keys together. */
-export interface MaxWaiters {
-  readonly perKey: number;
-  readonly perProcess: number;
-}
+import { Waiters, type MaxWaiters } from './core/entering/waiters.js';
 
 /** What the locks of one store need to know of their application. */
 export interface LocksSettings {
@@ -115,7 +109,7 @@ export class Locks {
       deadlocksAfterMs < Infinity && store.messages && store.operator
         ? new DeadlockSearch({ clock, leases, lines, messenger, afterMs: deadlocksAfterMs, inspect: (key) => this.#stored(key) })
         : undefined;
-    const waiters = new Waiters(clock, lifecycle, maxWaiters.perProcess, deadlocks);
+    const waiters = new Waiters(clock, lifecycle, maxWaiters, deadlocks);
     this.#name = name;
     this.#store = store;
     this.#clock = clock;
@@ -123,8 +117,7 @@ export class Locks {
     this.#lines = lines;
     this.#waiters = waiters;
     this.#leases = leases;
-    const maxPerKey = maxWaiters.perKey;
-    this.#entrance = new Entrance({ store, clock, lifecycle, lines, leases, releases, waiters, availability, events: reporter, maxPerKey });
+    this.#entrance = new Entrance({ store, clock, lifecycle, lines, leases, releases, waiters, availability, events: reporter });
     this.#health = new HealthCheck({ clock, store, lifecycle, availability, reporter, leases, waiters });
     const { expires } = store;
     this.#peers = new Peers({ name, messenger, clock, expires, leases, waiters, deadlocks, incidents, health: () => this.health(0) });

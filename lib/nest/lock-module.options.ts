@@ -3,7 +3,7 @@ import { checkOptions, type OptionNames } from '../core/words/check-options.js';
 import type { Describe } from '../core/words/description.js';
 import { parseDuration, type Duration } from '../core/words/duration.js';
 import { LockConfigurationError } from '../core/words/errors.js';
-import type { MaxWaiters } from '../locks.js';
+import type { MaxWaiters } from '../core/entering/waiters.js';
 import type { LockStore } from '../core/seam/lock-store.js';
 import { shown } from '../core/words/shown.js';
 import type { LockTelemetry } from '../core/words/lock-telemetry.js';
@@ -37,8 +37,10 @@ export interface LockModuleOptions {
   /** What the names of everything in a server start with; without braces. Default: `'lock'`. */
   prefix?: string | undefined;
   /**
-   * How many calls of this process may wait; more are refused. A number is that of one key. Default: 10 000, and 50 000
-   * for all keys.
+   * How many calls of this process may wait: for one key, and in all for a store. One more is refused at once, with the reason
+   * `'tooManyWaiters'`; with 0, each that would have to wait. A call waits that did not get its lock at once: another call here or in another
+   * process has it, or the store does not answer. One that enters a lock which it is inside of already does not count. A number is that of
+   * one key. Default: 10 000, and 50 000 in all.
    */
   maxWaiters?: number | { readonly perKey?: number | undefined; readonly perProcess?: number | undefined } | undefined;
   /**

@@ -20,7 +20,7 @@ describe('a wait that begins when its call has given up already ends at once', (
   let waiters: Waiters;
   beforeEach(() => {
     lifecycle = new Lifecycle();
-    waiters = new Waiters(systemClock, lifecycle, 10, undefined);
+    waiters = new Waiters(systemClock, lifecycle, { perKey: 10, perProcess: 10 }, undefined);
   });
   const call = (options: LockOptions = {}): Acquisition => {
     const parsed = parseCall(options, { ttlMs: 5_000, waitMs: 60_000, maxHoldMs: Infinity }, 'test');

@@ -26,18 +26,16 @@ export class Contender {
    * | busy | the same hold tries again: when notified of the turn, or after a pause |
    * | failed | the same hold tries again; if the outcome is unknown, it is released once the caller gives up |
    */
-  async obtain(lease: Lease, acquisition: Acquisition, line?: Line, hasWaited = false): Promise<void> {
-    const { lifecycle, releases, leases, waiters } = this.#parts;
+  async obtain(lease: Lease, acquisition: Acquisition, line?: Line): Promise<void> {
+    const { lifecycle, releases, leases } = this.#parts;
     // Sticky: an earlier attempt may still be on its way after a busy reply.
     let isUnknown = false;
-    let mayWait = hasWaited;
     /** The last result that the store gave: one that was not sent any more says nothing. */
     let told: AttemptResult | undefined;
     lifecycle.begin();
     try {
       for (;;) {
-        const reply = this.#nextResult(lease, acquisition, line);
-        const result = await (mayWait && reply instanceof Promise ? waiters.asking(acquisition, reply) : reply);
+        const result = await this.#nextResult(lease, acquisition, line);
         const gaveUp = acquisition.gaveUp(lifecycle.isClosing);
         if (result.outcome === 'granted' && !gaveUp) {
           isUnknown = false;
@@ -52,9 +50,7 @@ export class Contender {
           isUnknown ||= result.outcome === 'failed' && result.error.unknown;
         }
         told = result.outcome === 'unsent' ? (told ?? result) : result;
-        await this.#pause(told, lease, acquisition, line, gaveUp, mayWait);
-        // `maxWaiters` does not refuse a call that already waits.
-        mayWait = true;
+        await this.#pause(told, lease, acquisition, line, gaveUp);
       }
     } finally {
       if (isUnknown) {
@@ -94,16 +90,14 @@ export class Contender {
     acquisition: Acquisition,
     line: Line | undefined,
     gaveUp: NotAcquiredReason | undefined,
-    mayWait: boolean,
   ): Promise<void> {
     const { clock, waiters } = this.#parts;
-    const { call, giveUpAt } = acquisition;
     const recheckAt = this.#noted(result, lease, acquisition, line, gaveUp);
     const busy = result.outcome === 'busy' ? result.busy : undefined;
-    if (!mayWait && !gaveUp && call.waitMs > 0 && waiters.isFull) {
-      throw acquisition.refused(lease.key, 'tooManyWaiters', busy);
+    if (!gaveUp && waiters.isFullFor(acquisition, lease.key)) {
+      throw whyGaveUp('busy', result, lease, acquisition) ?? acquisition.refused(lease.key, 'tooManyWaiters', busy);
     }
-    let reason: NotAcquiredReason | undefined = gaveUp ?? (clock.monotonic() >= giveUpAt ? 'busy' : undefined);
+    let reason: NotAcquiredReason | undefined = gaveUp ?? (clock.monotonic() >= acquisition.giveUpAt ? 'busy' : undefined);
     if (!reason && !line?.isNotified) {
       const outcome = await waiters.wait(lease.key, acquisition, recheckAt, line);
       // Time for the next attempt; the last one is made when the call's time is over.

@@ -21,8 +21,6 @@ export interface EnteringParts {
   readonly waiters: Waiters;
   readonly availability: Availability;
   readonly events: EntryEvents;
-  /** How many calls may wait for one key. */
-  readonly maxPerKey: number;
 }
 
 /** Gets what happens to calls on their way into their locks. It only looks. */

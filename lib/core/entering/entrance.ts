@@ -175,10 +175,7 @@ export class Entrance {
   }
 
   #ended(acquisition: Acquisition, refusal: unknown): void {
-    const { waiters, events, leases } = this.#parts;
-    if (acquisition.hasWaited) {
-      waiters.isOver(acquisition);
-    }
+    const { events, leases } = this.#parts;
     acquisition.frame.transaction?.hasEntered(acquisition.frame);
     acquisition.ended(refusal);
     if (refusal !== undefined || leases.isWatched) {

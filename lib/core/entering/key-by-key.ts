@@ -35,13 +35,14 @@ export class KeyByKey {
     const { frame } = acquisition;
     let begun = first;
     for (let at = 0; at < frame.keys.length; at++) {
-      frame.take(
-        begun
-          ? await this.#contend(begun.lease, acquisition, begun.line, false)
-          : await this.#enterOne(frame.keys[at] as string, acquisition),
-      );
+      try {
+        frame.take(
+          begun ? await this.#contend(begun.lease, acquisition, begun.line) : await this.#enterOne(frame.keys[at] as string, acquisition),
+        );
+      } finally {
+        this.#parts.waiters.isOver(acquisition);
+      }
       begun = undefined;
-      this.#parts.waiters.isOver(acquisition);
       const lost = at > 0 ? frame.taken.find((lease) => !lease.isLive) : undefined;
       if (lost) {
         await this.#startOver(lost, acquisition);
@@ -80,13 +81,13 @@ export class KeyByKey {
     if (taken) {
       await this.#becomeContender(taken, lease, acquisition);
     }
-    return this.#contend(lease, acquisition, line, taken !== undefined);
+    return this.#contend(lease, acquisition, line);
   }
 
   /** As the one call of this process that contends for the key. */
-  async #contend(lease: Lease, acquisition: Acquisition, line: Line, hasWaited: boolean): Promise<Lease> {
+  async #contend(lease: Lease, acquisition: Acquisition, line: Line): Promise<Lease> {
     try {
-      await this.#contender.obtain(lease, acquisition, line, hasWaited);
+      await this.#contender.obtain(lease, acquisition, line);
     } catch (error) {
       this.#parts.lines.endTurn(line);
       throw error;
@@ -125,6 +126,7 @@ export class KeyByKey {
       },
     };
     for (let line = transaction.lineFor(key); line; line = transaction.lineFor(key)) {
+      this.#refuseTooMany(acquisition, key);
       const outcome = await this.#waitBehind(line, wanted, key, acquisition);
       if (outcome !== 'admitted') {
         throw acquisition.refused(key, outcome, lines.lineOf(key)?.holder);
@@ -155,16 +157,14 @@ export class KeyByKey {
 
   /** Waits until the call is the one call of this process that contends for the key. */
   async #becomeContender(line: Line, lease: Lease, acquisition: Acquisition): Promise<void> {
-    const { availability, maxPerKey, events, waiters } = this.#parts;
+    const { availability, events } = this.#parts;
     const { call } = acquisition;
     const { key } = lease;
     if (call.onUnavailable === 'throw' && availability.isAway) {
       throw availability.refusal(key);
     }
+    this.#refuseTooMany(acquisition, key);
     if (call.waitMs > 0) {
-      if (line.waiting >= maxPerKey || waiters.isFull) {
-        throw acquisition.refused(key, 'tooManyWaiters', line.holder);
-      }
       events.queued(lease, line.waiting);
     }
     this.#longSections.watch();
@@ -176,6 +176,13 @@ export class KeyByKey {
     }
     if (outcome !== 'admitted') {
       throw acquisition.refused(key, outcome, line.holder);
+    }
+  }
+
+  #refuseTooMany(acquisition: Acquisition, key: string): void {
+    const { lines, waiters } = this.#parts;
+    if (waiters.isFullFor(acquisition, key)) {
+      throw acquisition.refused(key, 'tooManyWaiters', lines.lineOf(key)?.holder);
     }
   }
 

@@ -15,33 +15,43 @@ export interface WaitWatcher {
   stop(): void;
 }
 
+/** How many calls of a process may wait: for one key, and for all of a store together. */
+export interface MaxWaiters {
+  readonly perKey: number;
+  readonly perProcess: number;
+}
+
 /** All calls of this process that wait for a lock of one store. */
 export class Waiters {
   readonly #clock: Clock;
   readonly #lifecycle: Lifecycle;
-  readonly #most: number;
+  readonly #most: MaxWaiters;
   /** Undefined where it is off. */
   readonly #deadlocks: WaitWatcher | undefined;
-  readonly #waiting = new Map<Waiter, Acquisition>();
-  /** Those that are inside a lock already; `maxWaiters` does not count them. */
-  readonly #inside = new Set<Waiter>();
-  /** Those that ask the store again. They wait on, until it grants. */
-  readonly #asking = new Set<Acquisition>();
+  readonly #waiters = new Set<Waiter>();
+  /** The calls that wait, with the key: from when they begin to until they have its lock, also while they ask the store again. */
+  readonly #waiting = new Map<Acquisition, string>();
+  /** Those that are inside the lock already; `maxWaiters` does not count them. */
+  readonly #inside = new Set<Acquisition>();
+  /** How many of the others wait for each key. */
+  readonly #perKey = new Map<string, number>();
 
-  constructor(clock: Clock, lifecycle: Lifecycle, most: number, deadlocks: WaitWatcher | undefined) {
+  constructor(clock: Clock, lifecycle: Lifecycle, most: MaxWaiters, deadlocks: WaitWatcher | undefined) {
     this.#clock = clock;
     this.#lifecycle = lifecycle;
     this.#most = most;
     this.#deadlocks = deadlocks;
   }
 
-  /** Whether as many calls wait, for whichever keys, as may. */
-  get isFull(): boolean {
-    return this.#waiting.size - this.#inside.size + this.#asking.size >= this.#most;
+  /** Whether as many calls wait as may, so that this one must not begin to. One that waits already goes on. */
+  isFullFor(acquisition: Acquisition, key: string): boolean {
+    const { perKey, perProcess } = this.#most;
+    const isFull = this.#waiting.size - this.#inside.size >= perProcess || (this.#perKey.get(key) ?? 0) >= perKey;
+    return isFull && acquisition.call.waitMs > 0 && !this.#waiting.has(acquisition);
   }
 
   get count(): number {
-    return this.#waiting.size + this.#asking.size;
+    return this.#waiting.size;
   }
 
   /** Waits until `until` at the latest, or the call's own limit; for what is `wanted`, where other calls may find a cycle through it. */
@@ -56,8 +66,7 @@ export class Waiters {
       return gaveUp ?? 'busy';
     }
     const waiter = new Waiter(limitMs, call.signal, (ended) => {
-      this.#waiting.delete(ended);
-      this.#inside.delete(ended);
+      this.#waiters.delete(ended);
       WANTED.delete(acquisition);
       line?.delete(ended);
     });
@@ -65,10 +74,8 @@ export class Waiters {
       WANTED.set(acquisition, wanted);
     }
     acquisition.waitsFor(key, line?.isInside === true, waiter);
-    this.#waiting.set(waiter, acquisition);
-    if (line?.isInside) {
-      this.#inside.add(waiter);
-    }
+    this.#waiters.add(waiter);
+    this.#counts(acquisition, key, line?.isInside === true);
     line?.add(waiter);
     // What joins by a ticket has no line: it waits for the store, and for no other call.
     if (this.#deadlocks && line && acquisition.isNested && call.ticket === undefined) {
@@ -82,16 +89,7 @@ export class Waiters {
     if (acquisition.hasWaited) {
       acquisition.hasNext();
       this.#deadlocks?.forget(acquisition);
-    }
-  }
-
-  /** The reply to a call that has waited, and counts as one that waits until it comes. */
-  async asking<T>(acquisition: Acquisition, reply: Promise<T>): Promise<T> {
-    this.#asking.add(acquisition);
-    try {
-      return await reply;
-    } finally {
-      this.#asking.delete(acquisition);
+      this.#forget(acquisition);
     }
   }
 
@@ -109,7 +107,7 @@ export class Waiters {
   }
 
   get calls(): readonly Acquisition[] {
-    return [...this.#waiting.values(), ...this.#asking];
+    return [...this.#waiting.keys()];
   }
 
   countByName(): ReadonlyMap<string, number> {
@@ -118,9 +116,37 @@ export class Waiters {
 
   /** Ends every wait, at shutdown. */
   endAll(): void {
-    for (const waiter of [...this.#waiting.keys()]) {
+    for (const waiter of [...this.#waiters]) {
       waiter.end('shutdown');
     }
     this.#deadlocks?.stop();
+  }
+
+  #counts(acquisition: Acquisition, key: string, isInside: boolean): void {
+    if (this.#waiting.has(acquisition)) {
+      return;
+    }
+    this.#waiting.set(acquisition, key);
+    if (isInside) {
+      this.#inside.add(acquisition);
+    } else {
+      this.#perKey.set(key, (this.#perKey.get(key) ?? 0) + 1);
+    }
+  }
+
+  #forget(acquisition: Acquisition): void {
+    const key = this.#waiting.get(acquisition);
+    if (key === undefined) {
+      return;
+    }
+    this.#waiting.delete(acquisition);
+    const others = (this.#perKey.get(key) ?? 0) - 1;
+    if (this.#inside.delete(acquisition)) {
+      // It was not counted.
+    } else if (others > 0) {
+      this.#perKey.set(key, others);
+    } else {
+      this.#perKey.delete(key);
+    }
   }
 }
