@@ -107,9 +107,12 @@ describe('a function that is called too late', () => {
     const store = patient(await open('store'));
     const first = await granted(store, hold('k'));
     const next = hold('k');
-    expect(await call('exchange', [...args(next, 'host:1:aa:place'), first.id, first.owner, true, TOO_LATE])).toEqual([1, 'late']);
+    expect(await call('exchange', [...args(next, 'host:1:aa:place'), first.id, first.owner, true, true, TOO_LATE])).toEqual([1, 'late']);
     expect(await store.inspect('k')).toBeNull();
-    expect(await call('exchange', [...args(next, 'host:1:aa:place'), first.id, first.owner, true, 0])).toEqual([1, expect.any(Number)]);
+    expect(await call('exchange', [...args(next, 'host:1:aa:place'), first.id, first.owner, true, true, 0])).toEqual([
+      1,
+      expect.any(Number),
+    ]);
   });
 
   test('enters no lock by a ticket, unless that hold is in', async () => {

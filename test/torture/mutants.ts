@@ -49,8 +49,8 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       },
       {
         file: COMMANDS,
-        from: `release({ key, id }: Pick<HoldRecord, 'key' | 'id'>, stays = DONE_MS, done = id)`,
-        to: `release({ key, id: done, owner: id }: HoldRecord, stays = DONE_MS)`,
+        from: `release({ key, id, unanswered }: Pick<HoldRecord, 'key' | 'id' | 'unanswered'>, done = id)`,
+        to: `release({ key, id: done, owner: id, unanswered }: HoldRecord)`,
       },
       { file: COMMANDS, from: `released: fieldOf(id)`, to: `released: fieldOf(hold.owner)` },
     ],
@@ -118,7 +118,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     topology: 'cluster',
     nemesis: ['killOnRelease', 'cut'],
     caughtBy: ['losses are notified'],
-    edits: [{ file: LUA, from: `redis.call('SET', done, answer == 1 and '1' or '0', 'PX', stays)`, to: `` }],
+    edits: [{ file: LUA, from: `redis.call('SET', done, answer, 'PX', stays)`, to: `` }],
   },
   'wakes-nobody': {
     defect: 'a process queues to be notified before its subscription stands, and does not look for itself',
@@ -252,7 +252,7 @@ if not fence then`,
     topology: 'single',
     nemesis: ['cut'],
     caughtBy: ['calls end as they may'],
-    edits: [{ file: 'lib/core/entering/contender.ts', from: `clock.monotonic() >= giveUpAt`, to: `giveUpAt < 0` }],
+    edits: [{ file: 'lib/core/entering/contender.ts', from: `clock.monotonic() >= acquisition.giveUpAt`, to: `acquisition.giveUpAt < 0` }],
   },
   'enters-anywhere': {
     defect: 'whoever calls in the process of a holder enters its lock',

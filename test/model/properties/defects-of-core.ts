@@ -28,6 +28,11 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     ],
   },
   {
+    defect: 'an attempt of unknown outcome counts as answered',
+    finding: /which was released before/,
+    edits: [{ file: 'lib/core/leases/attempt.ts', from: '!error.unknown : error', to: 'true : error' }],
+  },
+  {
     defect: 'the deadline of a renewal is counted from the reply',
     finding: /for longer than the store has granted/,
     seed: 2,
