@@ -1,4 +1,4 @@
-import { isOfStore, LockConfigurationError, LockStoreError, type LockError } from '../../core/words/errors.js';
+import { LockConfigurationError, LockStoreError, type LockError } from '../../core/words/errors.js';
 import { isForbidden, plainWords } from '../redis/connection/redis-errors.js';
 import type { QuorumServer } from './members/quorum-server.js';
 
@@ -35,7 +35,7 @@ export function atServer({ server, error }: Failure): LockError {
   const { cause } = error;
   return error instanceof LockStoreError
     ? new LockStoreError(detail, error.key, { cause, unknown: error.unknown })
-    : new LockConfigurationError(detail, error.key, { cause, ofStore: isOfStore(error) });
+    : new LockConfigurationError(detail, error.key, { cause, ofStore: (error as LockConfigurationError).ofStore });
 }
 
 /** Whether a server gave no answer at all. */
