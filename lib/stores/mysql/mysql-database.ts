@@ -13,7 +13,7 @@ import { readShown, showing } from './rows.js';
 import { creations, OPERATIONS, setMode, SQL_MODE } from './schema.js';
 import { checkSchema, COLUMNS_FOUND, PROCEDURES_FOUND, readSchema, strangeMode, type FoundSchema } from './schema-found.js';
 import { AURORA, CHECK, IS_READ_ONLY, productBy, serverWarnings } from './server-check.js';
-import { LEASE, NAMES, NOW, qualified, ROLLBACK } from './tables.js';
+import { LEASE, NAMES, qualified, ROLLBACK, SHOWN_CLOCK } from './tables.js';
 import { TurnWatch } from './connections/turn-watch.js';
 
 /** How long one waits who creates the schema, for others who do, and for calls of what is to be dropped, in seconds. */
@@ -67,7 +67,7 @@ export class MySqlDatabase extends Database<MySqlKeys, TurnWatch> {
 
   protected async askState(call: Call): Promise<ProbeAnswer> {
     const [row] = await this.calls.run(
-      { sql: `SELECT ${NOW} AS now_us, ${IS_READ_ONLY} AS read_only, version() AS version LIMIT 1` },
+      { sql: `SELECT ${SHOWN_CLOCK} AS now_us, ${IS_READ_ONLY} AS read_only, version() AS version LIMIT 1` },
       call,
     );
     const server = this.#isAurora === undefined ? undefined : productBy(String(row?.['version']), this.#isAurora)?.name;

@@ -17,6 +17,9 @@ export function qualified(name: string, database: string | undefined): string {
  */
 export const NOW = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
 
+/** The clock in µs since 1970, whatever `timestamp` the session has: for what only shows it, and needs no right to a procedure. */
+export const SHOWN_CLOCK = 'floor(unix_timestamp(SYSDATE(6)) * 1000000)';
+
 /** Ends a transaction, whatever `completion_type` the session has. */
 export const ROLLBACK = 'ROLLBACK AND NO CHAIN NO RELEASE';
 

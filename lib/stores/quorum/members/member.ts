@@ -9,8 +9,11 @@ import { recentMs } from './report-times.js';
 import type { Session } from './session.js';
 import { readStanding, type Standing, type Verdict } from './standing.js';
 
-/** How often a server is checked whose votes do not count yet, and at most how seldom one whose votes do, in milliseconds. */
-const CHECK_MS = { soon: 250, seldom: 15_000 } as const;
+/**
+ * How often a server is checked whose votes do not count yet, and one that refuses what no retry mends, and at most how seldom one whose
+ * votes count, in milliseconds.
+ */
+const CHECK_MS = { soon: 250, refused: 1_000, seldom: 15_000 } as const;
 
 /**
  * Whether a server's votes count from now on. If so, its next fence is above `least`. An answer after `endsAt`, by the monotonic clock,
@@ -231,7 +234,7 @@ export class Member {
       this.#warnOf(session);
       const seldomMs = Math.min(Math.max(CHECK_MS.soon, this.#members.longestLeaseMs / 4), CHECK_MS.seldom);
       const isFine = this.counts && this.#members.problem() === '' && (!failure || this.#refusal !== undefined);
-      this.#checkIn(session, isFine ? seldomMs : CHECK_MS.soon);
+      this.#checkIn(session, !isFine ? CHECK_MS.soon : failure ? CHECK_MS.refused : seldomMs);
     }
   }
 
