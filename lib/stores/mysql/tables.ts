@@ -17,9 +17,6 @@ export function qualified(name: string, database: string | undefined): string {
  */
 export const NOW = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
 
-/** The clock in µs since 1970, whatever `timestamp` the session has: for what only shows it, and needs no right to a procedure. */
-export const SHOWN_CLOCK = 'floor(unix_timestamp(SYSDATE(6)) * 1000000)';
-
 /** Ends a transaction, whatever `completion_type` the session has. */
 export const ROLLBACK = 'ROLLBACK AND NO CHAIN NO RELEASE';
 
@@ -27,6 +24,12 @@ export const ROLLBACK = 'ROLLBACK AND NO CHAIN NO RELEASE';
 const MOST_BEHIND = 1_000_000;
 /** What the clock reads more than it did when the statement began, in µs. Where the server was started with `sysdate-is-now`, it is 0. */
 const ELAPSED = 'TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))';
+
+/**
+ * The clock in µs since 1970 for what only shows it, and needs no right to a procedure. It is that of the session only where the server was
+ * started with `sysdate-is-now`.
+ */
+export const SHOWN_CLOCK = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', TIMESTAMPADD(MICROSECOND, ${ELAPSED}, UTC_TIMESTAMP(6)))`;
 
 /** Whether `NOW` is behind the clock by less than a second, and known to be. */
 export const IS_HONEST = `${ELAPSED} BETWEEN 1 AND ${MOST_BEHIND}`;
