@@ -39,6 +39,8 @@ export interface Operation {
   readonly fences?: number | undefined;
   readonly ttl?: number | undefined;
   readonly lingers?: boolean | undefined;
+  /** Of a release or an exchange: whether a done mark is left. Default: true. */
+  readonly unanswered?: boolean | undefined;
   readonly place?: string | undefined;
   /** Of an exchange: who asks for the lock that is released. */
   readonly next?: Asked | undefined;

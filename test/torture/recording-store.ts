@@ -197,8 +197,16 @@ export class RecordingStore implements LockStore {
   }
 }
 
-function named({ key, owner, id, fence, fences, ttlMs }: HoldRecord): Asked & { readonly key: string; readonly fence: number } {
-  return { key, owner, hold: id, fence, fences, ttl: ttlMs };
+function named({
+  key,
+  owner,
+  id,
+  fence,
+  fences,
+  ttlMs,
+  unanswered,
+}: HoldRecord): Asked & Pick<Operation, 'unanswered'> & { readonly key: string; readonly fence: number } {
+  return { key, owner, hold: id, fence, fences, ttl: ttlMs, unanswered };
 }
 
 function granted(reply: AcquireReply): Pick<Returned, 'granted' | 'remaining'> {

@@ -423,8 +423,16 @@ function forget(state: TableState, { what }: Command, now: number, choose: (coun
   }
 }
 
-function recordOf({ owner = '', hold = '', fence = 0, fences = 1, ttl = 0, lingers = false }: Partial<Command>): HoldRecord {
-  return { key: KEY, owner, id: hold, fence, fences, ttlMs: ttl, limitMs: 0, lingering: lingers, unanswered: true, by: '' };
+function recordOf({
+  owner = '',
+  hold = '',
+  fence = 0,
+  fences = 1,
+  ttl = 0,
+  lingers = false,
+  unanswered = true,
+}: Partial<Command>): HoldRecord {
+  return { key: KEY, owner, id: hold, fence, fences, ttlMs: ttl, limitMs: 0, lingering: lingers, unanswered, by: '' };
 }
 
 /** A place is named by its store and its name. */
