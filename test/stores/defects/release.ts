@@ -17,6 +17,22 @@ export const DEFECTS_OF_RELEASE: Readonly<Record<string, Defect>> = {
       };
     },
   },
+  'frees the next lock by a copy of a release': {
+    rule: 'a copy of a release, whose hold was answered, does not touch the next owner',
+    change: (store) => {
+      const released = new Set<string>();
+      return {
+        release: async (hold) => {
+          const { fence } = (await store.operator.inspect(hold.key)) ?? {};
+          if (released.has(hold.id) && fence !== undefined) {
+            await store.operator.forceRelease(hold.key, fence);
+          }
+          released.add(hold.id);
+          return store.release(hold);
+        },
+      };
+    },
+  },
   'releases whoever holds the lock': {
     rule: 'a release of an unanswered hold that is sent twice answers the same, and does not touch the next owner',
     change: (store) => ({
