@@ -79,7 +79,7 @@ test.each(['57000', '58000', '40003'])('a statement that is answered with the co
     await store.ensureSchema();
     await store.open({ prefix: 'lock', warn: () => undefined });
     await server.query(
-      `CREATE OR REPLACE FUNCTION distributed_lock.release(_key text, _hold text, _owner text) RETURNS text LANGUAGE plpgsql
+      `CREATE OR REPLACE FUNCTION distributed_lock.release(_key text, _hold text, _owner text, _unanswered boolean) RETURNS text LANGUAGE plpgsql
        AS $$ BEGIN RAISE EXCEPTION 'so it says' USING ERRCODE = '${code}'; END $$`,
     );
     await expect(patient(store).release(newHold('k'))).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });

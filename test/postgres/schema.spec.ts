@@ -144,6 +144,8 @@ test('functions of the same version that have another name now are dropped, and 
     'let_go(distributed_lock.lease, text)',
     'tell(text, text)',
     'release(text, text)',
+    'release(text, text, text)',
+    'take_out(distributed_lock.lease, text, text)',
     'renew(text[], text[], bigint[], text[], bigint[], boolean[], bigint)',
   ]) {
     await server.query(`CREATE FUNCTION distributed_lock.${former} RETURNS int LANGUAGE sql AS 'SELECT 1'`);
