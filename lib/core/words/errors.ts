@@ -215,7 +215,8 @@ const REPLY_CODE = /^(?!ERR\b)[A-Z]+\b|(?<=: -)[A-Z]+|ACL(?= failure)/;
 const SQL_CODE = /^(ER_\w+|(?=.*\d)[0-9A-Z]{5})$/;
 
 /** What a store answered by which it fails, such as `NOPERM` or `42501`; undefined where it did not answer, or where that is not known. */
-export function failureCode({ cause }: LockError): string | undefined {
+export function failureCode(error: LockError): string | undefined {
+  const { cause } = error;
   return replyCode(cause);
 }
 
