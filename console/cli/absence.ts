@@ -30,7 +30,10 @@ function silent(where: string, elsewhere: string): string {
   return `No process answers at ${where}. An application that runs has ${elsewhere}, or an older version of this library.`;
 }
 
-/** Why a command has found nothing, if no process answers and no lock is held at its prefix; undefined otherwise. Rejects where the store is away. */
+/**
+ * Why a command has found nothing, if no process answers and no lock is held at its prefix; undefined otherwise.
+ * Rejects where the store is away.
+ */
 export async function absenceOf(session: Session, line: CommandLine): Promise<string | undefined> {
   if (session.unheard !== undefined || (await session.locks.survey({})).processes.length > 1) {
     return undefined;

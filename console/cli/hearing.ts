@@ -4,7 +4,10 @@ import { isLockError } from '../../lib/core/words/errors.js';
 import type { Messages } from '../../lib/core/seam/lock-store.js';
 import type { Address } from './address/address.js';
 
-/** For how long messages to this process may not arrive, in milliseconds: a subscription that was just asked for takes its time. */
+/**
+ * For how long messages to this process may not arrive, in milliseconds: a subscription that was just asked for takes
+ * its time.
+ */
 const MOST_MS = 3_000;
 const AGAIN_MS = 50;
 
@@ -12,8 +15,8 @@ const AGAIN_MS = 50;
 const REFUSED = /^.* refused SUBSCRIBE on .*?(?=; until then)/;
 
 /**
- * Why messages that this process sends to itself do not arrive, so that those of others would not either: a right that is missing, or what
- * the store said last; undefined where they do. `warnings` are those of the store, also later ones.
+ * Why messages that this process sends to itself do not arrive, so that those of others would not either: a right that
+ * is missing, or what the store said last; undefined where they do. `warnings` are those of the store, also later ones.
  */
 export async function whyUnheard(
   messages: Messages,

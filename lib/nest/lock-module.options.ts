@@ -37,10 +37,10 @@ export interface LockModuleOptions {
   /** What the names of everything in a server start with; without braces. Default: `'lock'`. */
   prefix?: string | undefined;
   /**
-   * How many calls of this process may wait: for one key, and in all for a store. One more is refused at once, with the reason
-   * `'tooManyWaiters'`; with 0, each that would have to wait. A call waits that did not get its lock at once: another call here or in another
-   * process has it, or the store does not answer. One that enters a lock which it is inside of already does not count. A number is that of
-   * one key. Default: 10 000, and 50 000 in all.
+   * How many calls of this process may wait: for one key, and in all for a store. One more is refused at once, with the
+   * reason `'tooManyWaiters'`; with 0, each that would have to wait. A call waits that did not get its lock at once:
+   * another call here or in another process has it, or the store does not answer. One that enters a lock which it is
+   * inside of already does not count. A number is that of one key. Default: 10 000, and 50 000 in all.
    */
   maxWaiters?: number | { readonly perKey?: number | undefined; readonly perProcess?: number | undefined } | undefined;
   /**

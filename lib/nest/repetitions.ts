@@ -6,7 +6,7 @@ const EVERY_MS = 60_000;
 const MOST_KINDS = 100;
 const OTHERS = 'others';
 
-/** What has come since the last line of its kind. */
+/** The messages that have come since the last line of their kind. */
 interface Repeated {
   count: number;
   last: string;

@@ -12,7 +12,10 @@ import type { FoundIncident, LockIncident } from './survey.js';
 const KEPT_MS = 24 * 3_600_000;
 /** How many are kept. */
 const MOST_INCIDENTS = 500;
-/** Refusals of one name for one reason, and outages of a store for one, that follow each other within this are one incident, in milliseconds. */
+/**
+ * Refusals of one name for one reason, and outages of a store for one, that follow each other within this are one
+ * incident, in milliseconds.
+ */
 const TOGETHER_MS = 60_000;
 /** The longest text of an error that is kept. */
 const LONGEST_ERROR = 1_000;
@@ -51,7 +54,10 @@ export class IncidentLog {
   readonly #clock: Clock;
   readonly #id = randomUUID().slice(0, 8);
   readonly #kept: Kept[] = [];
-  /** Those that further ones may be added to: refusals by name and reason, outages by what the store answers, and their ends. */
+  /**
+   * Those that further ones may be added to: refusals by name and reason, outages by what the store answers, and their
+   * ends.
+   */
   readonly #repeated = new Map<string, Kept>();
   /** Forced losses of this process that nobody has explained yet, and notices that explain none yet. */
   readonly #unexplained: { readonly kept: Kept; readonly event: LostEvent }[] = [];
@@ -149,7 +155,10 @@ export class IncidentLog {
     this.#together(`${reason} ${event.name}`, event, { type: 'refused', reason, lastedMs: event.waitedMs, holder });
   }
 
-  /** Adds to the last incident of the kind, where that was not long ago: it has the facts of the last, and the longest time. */
+  /**
+   * Adds to the last incident of the kind, where that was not long ago: it has the facts of the last, and the longest
+   * time.
+   */
   #together(of: string, event: EventOfLock, facts: Facts & { readonly lastedMs?: number }): void {
     const { key, site, description } = event;
     const before = this.#repeated.get(of);
@@ -184,7 +193,7 @@ export class IncidentLog {
   }
 }
 
-/** What an error says besides its key, which the incident has. */
+/** The text of an error without its key, which the incident has. */
 function textOf({ key, detail }: LockError): string {
   return detail.replaceAll(`Lock "${printable(key)}": `, '').slice(0, LONGEST_ERROR);
 }

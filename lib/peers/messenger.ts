@@ -24,7 +24,10 @@ export class Messenger {
     this.#send(message, to).catch(() => undefined);
   }
 
-  /** Registers a listener, which gets each message with its length. It checks what it gets: a message may be a stranger's. */
+  /**
+   * Registers a listener, which gets each message with its length. It checks what it gets: a message may be a
+   * stranger's.
+   */
   onMessage(listener: (message: unknown, length: number) => void): void {
     this.#store.messages?.onMessage((text) => {
       if (text.length <= LONGEST_MESSAGE && !this.#closed.aborted) {

@@ -8,7 +8,10 @@ import type { Survey } from './survey.js';
 const ANSWERS_MS = { least: 300, after: 100, most: 1_000 } as const;
 /** For how long a process is expected to answer that has answered once, in milliseconds. */
 export const EXPECTED_MS = 60_000;
-/** The most messages of answers that are taken, and the most characters of all of them: whoever may send messages can send answers. */
+/**
+ * The most messages of answers that are taken, and the most characters of all of them: whoever may send messages can
+ * send answers.
+ */
 const MOST_PARTS = 2_000;
 const MOST_CHARACTERS = 32_000_000;
 /** The most processes that are expected to answer. */
@@ -87,7 +90,10 @@ export class RollCall {
     this.#answeredAt.delete(process);
   }
 
-  /** Sends the roll, and takes the answers for as long as some may still come. Resolves to how many locks and calls were too many. */
+  /**
+   * Sends the roll, and takes the answers for as long as some may still come. Resolves to how many locks and calls were
+   * too many.
+   */
   async #collect(roll: Roll, heard: ReadonlyMap<string, Heard>, take: (answer: RollAnswer) => void): Promise<number> {
     const startedAt = this.#clock.monotonic();
     const expected = this.#expected();

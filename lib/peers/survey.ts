@@ -96,7 +96,10 @@ export interface LockIncident {
   readonly description?: string | undefined;
   /** The process in which it happened: `LockProcess.id`. */
   readonly process: string;
-  /** How often: refusals of one name for one reason, and outages for one, that follow each other within a minute are one, that of the last. */
+  /**
+   * How often: refusals of one name for one reason, and outages for one, that follow each other within a minute are
+   * one, that of the last.
+   */
   readonly count: number;
   /** The fence of the call. */
   readonly fence?: number | undefined;
@@ -104,7 +107,7 @@ export interface LockIncident {
   readonly reason?: LostReason | RefusedReason | LockErrorCode | undefined;
   /** For how long the lock had been held, the call had waited (of several, the longest) or the store had been away, in milliseconds. */
   readonly lastedMs?: number | undefined;
-  /** What the error of an outage, or of a release that failed, says. */
+  /** The text of the error of an outage, or of a release that failed. */
   readonly error?: string | undefined;
   /** Who held the lock meanwhile. */
   readonly holder?: string | undefined;
@@ -149,7 +152,10 @@ export interface Survey {
   readonly ended: readonly EndedCall[];
   /** What went wrong lately. */
   readonly incidents: readonly FoundIncident[];
-  /** How many locks and calls were left out: a process lists 1,000 at most, and the answers of all have 32 million characters at most. */
+  /**
+   * How many locks and calls were left out: a process lists 1,000 at most, and the answers of all have 32 million
+   * characters at most.
+   */
   readonly leftOut: number;
   /** Processes that hold or wait, as others have seen, and have not answered: stopped, cut off, or of an older version. */
   readonly silent: readonly string[];

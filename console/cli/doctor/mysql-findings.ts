@@ -14,11 +14,11 @@ const LIMIT = { key: '', limitMs: 1_000 } as const;
 /** A server that takes no writes of this user has the finding of the store, which fails. */
 const STATE = `SELECT ${IS_READ_ONLY} AS read_only`;
 
-/** What holds up the writes of a server that answers what is read. */
+/** Why a server that answers reads may hold up writes. */
 const LOCKED =
   'A session may have locked the tables or the server: see SHOW FULL PROCESSLIST for LOCK TABLES, FLUSH TABLES WITH READ LOCK or a backup.';
 
-/** What a database of MySQL or MariaDB says of itself and of the locks in it, and whether it takes writes. */
+/** Findings about a database of MySQL or MariaDB: its settings, the locks in it, and whether it takes writes. */
 export async function mysqlFindings(source: MySqlPool, prefix: string, name: string): Promise<Finding[]> {
   const findings: Finding[] = [];
   try {

@@ -9,11 +9,11 @@ import { databaseWritesFinding } from './writes-finding.js';
 
 const LIMIT = { key: '', limitMs: 1_000 } as const;
 
-/** What holds up the writes of a server that answers what is read. */
+/** Why a server that answers reads may hold up writes. */
 const LOCKED =
   'A session may have locked the tables, or commits wait for a standby that is away: see pg_stat_activity, and synchronous_standby_names.';
 
-/** What a database says of itself and of the locks in it, and whether it takes writes. */
+/** Findings about a database of PostgreSQL: its settings, the locks in it, and whether it takes writes. */
 export async function postgresFindings(pool: PostgresPool, given: string | undefined, prefix: string, name: string): Promise<Finding[]> {
   const schema = checkSchema(given);
   const calls = new Calls(new PostgresDialect(pool, schema));

@@ -11,8 +11,8 @@ import { writesFinding } from './writes-finding.js';
 const NEARLY_FULL = 0.9;
 
 /**
- * What a server of Redis says of itself, and whether it takes writes; `mode` is the one that it has to be in. In a Cluster only a key of its
- * own slots tells.
+ * Findings about a server of Redis: its settings, and whether it takes writes; `mode` is the one that it has to be in.
+ * In a Cluster only a key of its own slots tells.
  */
 export async function redisFindings(
   source: RedisSource,

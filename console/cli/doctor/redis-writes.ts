@@ -5,7 +5,7 @@ import { processName } from '../../../lib/stores/kit/process-name.js';
 import { readAttempt } from '../../../lib/stores/kit/replies.js';
 import type { Writes } from './writes-finding.js';
 
-/** What holds up the writes of a server that answers what is read. */
+/** Why a server that answers reads may hold up writes. */
 export const PAUSED = 'It answers what is read: CLIENT PAUSE holds up writes, which CLIENT UNPAUSE ends, or a long command does.';
 
 /** The writes that locks need, by a connection to a server or a Cluster. */

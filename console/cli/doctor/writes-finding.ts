@@ -5,17 +5,23 @@ import { startUpHold } from '../../../lib/stores/redis/server-check.js';
 import { shownMs } from '../age.js';
 import { failure, ok, warning, type Finding } from './finding.js';
 
-/** The key of the doctor. It has the same name in each run: a database keeps a row for each key, and a Cluster a counter for each slot. */
+/**
+ * The key of the doctor. It has the same name in each run: a database keeps a row for each key, and a Cluster a counter
+ * for each slot.
+ */
 export const OWN_KEY = 'nestjs-distributed-lock:doctor';
 
 /** For how long another doctor is waited for, in milliseconds: longer than the lease of one that was killed. */
 const BUSY_MS = 5_000;
 const AGAIN_MS = 50;
 
-/** What the doctor writes by. */
+/** The operations by which the doctor tries to write. */
 export type Writes = Pick<LockStore, 'acquire' | 'release'>;
 
-/** Whether a lock can be had: one of the doctor's own is acquired, and released. `held` says what holds up writes that are not answered. */
+/**
+ * Whether a lock can be had: one of the doctor's own is acquired, and released. `held` says what holds up writes that
+ * are not answered.
+ */
 export async function writesFinding(store: Writes, name: string, held: string, key = OWN_KEY): Promise<Finding> {
   const subject = `${name}: writes`;
   const hold = { ...startUpHold(key), by: `${THIS_PROCESS} doctor` };
@@ -35,7 +41,7 @@ export async function writesFinding(store: Writes, name: string, held: string, k
   }
 }
 
-/** The same by a store of one database, in which each key lives. */
+/** The finding about writes of a store of one database, in which each key lives. */
 export async function databaseWritesFinding(store: LockStore, prefix: string, name: string, held: string): Promise<Finding> {
   try {
     await store.open?.({ prefix, readOnly: true, warn: () => undefined });
@@ -56,7 +62,10 @@ async function isGranted(store: Writes, hold: HoldRecord): Promise<boolean> {
   }
 }
 
-/** What an error says, and what to do. A server that does not answer here has answered what was read, so it can be reached. */
+/**
+ * The text of an error, and what to do. A server that does not answer here has answered what was read, so it can be
+ * reached.
+ */
 function explained(text: string, held: string): string {
   const [, next = HELD.test(text) ? held : ''] = CAUSES.find(([pattern]) => pattern.test(text)) ?? [];
   return next === '' ? text : `${text.replace(/ Make sure .*$| The call may be repeated .*$/, '')} ${next}`;

@@ -4,7 +4,7 @@ import type { Finding } from '../doctor/finding.js';
 /** A store, and what belongs to its servers. */
 export interface NewStore {
   readonly store: LockStore;
-  /** What the servers say of themselves, each by itself, and whether it takes writes. */
+  /** The findings of each server: its settings, and whether it takes writes. */
   readonly findings: (prefix: string) => Promise<readonly Finding[]>;
   /** Ends what the store does not close. */
   readonly end: () => Promise<void>;

@@ -29,7 +29,10 @@ export class Waiters {
   /** Undefined where it is off. */
   readonly #deadlocks: WaitWatcher | undefined;
   readonly #waiters = new Set<Waiter>();
-  /** The calls that wait, with the key: from when they begin to until they have its lock, also while they ask the store again. */
+  /**
+   * The calls that wait, with the key: from when they begin to until they have its lock, also while they ask the store
+   * again.
+   */
   readonly #waiting = new Map<Acquisition, string>();
   /** Those that are inside the lock already; `maxWaiters` does not count them. */
   readonly #inside = new Set<Acquisition>();
@@ -77,7 +80,7 @@ export class Waiters {
     this.#waiters.add(waiter);
     this.#counts(acquisition, key, line?.isInside === true);
     line?.add(waiter);
-    // What joins by a ticket has no line: it waits for the store, and for no other call.
+    // A call that joins by a ticket has no line: it waits for the store, and for no other call.
     if (this.#deadlocks && line && acquisition.isNested && call.ticket === undefined) {
       this.#deadlocks.watch(acquisition);
     }

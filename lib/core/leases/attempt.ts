@@ -94,7 +94,10 @@ function judge(reply: AcquireReply, sent: Moment, store: LockStore, lease: Lease
   return store.expires && isOver(sent, lease.ttlMs, clock) ? { outcome: 'late' } : { outcome: 'granted', fence: reply.fence, sent };
 }
 
-/** A failure that is known is an answer, and so is the refusal of a ticket. Of others it is unknown whether the attempt may still arrive. */
+/**
+ * A failure that is known is an answer, and so is the refusal of a ticket. Of others it is unknown whether the attempt
+ * may still arrive.
+ */
 function noteAnswer(lease: Lease, error: unknown): void {
   if (error instanceof LockStoreError ? !error.unknown : error instanceof LockLostError) {
     lease.answered();

@@ -15,7 +15,7 @@ const OUTDATED_AFTER_MS = 60_000;
 /**
  * What is known of whether a store answers. A renewal that is answered ends an outage that renewals found; one that
  * attempts to acquire found goes on until one is answered, since a full server, for one, renews and grants nothing.
- * What no retry mends counts as well, where it is of the store and not of one key.
+ * A failure that no retry mends counts as well, where it is of the store and not of one key.
  */
 export class Availability {
   readonly #clock: Clock;
@@ -29,7 +29,7 @@ export class Availability {
   #refusedAt = 0;
   #attemptsFail = false;
   #failure: LockError | undefined;
-  /** What was answered instead of grants in this outage: '' for nothing. */
+  /** The codes that were answered instead of grants in this outage: '' for no answer. */
   readonly #codes = new Set<string>();
   #probedAt = -Infinity;
 
@@ -37,7 +37,9 @@ export class Availability {
     this.#clock = clock;
   }
 
-  /** The store failed an attempt to acquire, or something else; what is new of it: the outage itself, or why it fails. */
+  /**
+   * The store failed an attempt to acquire, or something else; what is new of it: the outage itself, or why it fails.
+   */
   failed(error: LockError, isAttempt: boolean): 'outage' | 'reason' | undefined {
     const isFirst = this.#failingSince === undefined;
     const code = failureCode(error);
@@ -77,7 +79,7 @@ export class Availability {
     return awayMs;
   }
 
-  /** What it answered last where it fails; undefined for no answer. */
+  /** The code that it answered last where it fails; undefined for no answer. */
   get code(): string | undefined {
     return this.#failure && failureCode(this.#failure);
   }

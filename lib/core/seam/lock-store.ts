@@ -45,8 +45,8 @@ export interface HoldRecord {
    */
   readonly lingering: boolean;
   /**
-   * Whether an acquire or a join of this hold was not answered, and may still arrive, or a release of it was not. The release then
-   * leaves a done mark, as the rule "Late" says.
+   * Whether an acquire or a join of this hold was not answered, and may still arrive, or a release of it was not. The
+   * release then leaves a done mark, as the rule "Late" says.
    */
   readonly unanswered: boolean;
   /**
@@ -215,13 +215,14 @@ export interface OpenOptions {
  * - *Answers.* Busy is a value. A rejection is a `LockStoreError` (the store failed or did not answer; `unknown` says
  *   whether the command may have been carried out) or a `LockConfigurationError` (no retry mends it).
  * - *Time.* An operation settles within `limitMs`, the shortest one where there are several holds, or a second where
- *   there is none. Core gives up a store that does not `keepsLimits` 100 to 150 ms later, and takes the outcome for unknown.
- * - *Twice.* Acquire, join and renew may arrive twice and answer the second time as the first time. So does a release of a hold that is
- *   `unanswered`; another release is asked for once, and a copy of it finds nothing.
- * - *Late.* A hold that was released while it is `unanswered` does not come in again: for ten seconds after its release, an acquire or a
- *   join of the same `id` is refused as busy or ended. Of other releases nothing is left.
- * - *Fences* are safe integers. For each key they rise with every grant, above all that the grants before reserved, over
- *   expiry, release and a restart of the store.
+ *   there is none. Core gives up a store that does not `keepsLimits` 100 to 150 ms later, and takes the outcome for
+ *   unknown.
+ * - *Twice.* Acquire, join and renew may arrive twice and answer the second time as the first time. So does a release
+ *   of a hold that is `unanswered`; another release is asked for once, and a copy of it finds nothing.
+ * - *Late.* A hold that was released while it is `unanswered` does not come in again: for ten seconds after its
+ *   release, an acquire or a join of the same `id` is refused as busy or ended. Of other releases nothing is left.
+ * - *Fences* are safe integers. For each key they rise with every grant, above all that the grants before reserved,
+ *   over expiry, release and a restart of the store.
  * - *Leases* end by the store's clock. No operation shortens one, but a renewal that lingers.
  * - *Contexts.* Timers and loops of the store do not keep the `AsyncLocalStorage` context of the call that started
  *   them.

@@ -5,14 +5,20 @@ import type { Clock } from '../seam/time.js';
 /** How often a line says at most that the store fails for one reason, in milliseconds. */
 const EVERY_MS = 60_000;
 
-/** What a failure is worth: an event, where the outage or its reason is new; and a line, which tells of so many other outages besides. */
+/**
+ * How a failure is told: by an event, where the outage or its reason is new; and by a line, which tells of so many
+ * other outages besides.
+ */
 interface Failed {
   readonly begins: boolean;
   readonly isNews: boolean;
   readonly untold: number | undefined;
 }
 
-/** What is to be told of outages. Events tell all; the log has a line a minute for a server whose memory hovers at its limit. */
+/**
+ * Decides how outages are told. Events tell all; the log has a line a minute for a server whose memory hovers at its
+ * limit.
+ */
 export class Outages {
   readonly #availability: Availability;
   readonly #clock: Clock;
@@ -56,7 +62,10 @@ export class Outages {
     return awayMs === undefined ? undefined : { awayMs, isTold: this.#isTold };
   }
 
-  /** How many outages a line about this failure has to tell besides this one; undefined where another one was written not long ago. */
+  /**
+   * How many outages a line about this failure has to tell besides this one; undefined where another one was written
+   * not long ago.
+   */
   #toTell(error: LockError): number | undefined {
     const code = failureCode(error) ?? '';
     const now = this.#clock.monotonic();

@@ -55,8 +55,8 @@ interface ReporterParts {
 /** Reports what happens to the locks of one store. Nothing it calls can stop a release. */
 export class Reporter implements LeaseEvents, EntryEvents {
   /**
-   * What wants to learn of calls: what follows them, and the outages of the store while there is one. Where this is empty and
-   * `lockChannel` has no subscribers, what went well need not be reported.
+   * Not empty while something wants events: what follows calls, and the outages while there is one. Where this is
+   * empty and `lockChannel` has no subscribers, what went well need not be reported.
    */
   readonly watchers: readonly unknown[];
   readonly #parts: ReporterParts;

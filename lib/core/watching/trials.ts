@@ -18,8 +18,9 @@ interface TrialParts {
 }
 
 /**
- * Tries, while a store fails, whether it grants again: a key of its own each second, which no call waits for. So an outage ends when the
- * store is back, and not with the next call; and it goes on as long as the store refuses, also where nobody calls.
+ * Tries, while a store fails, whether it grants again: a key of its own each second, which no call waits for. So an
+ * outage ends when the store is back, and not with the next call; and it goes on as long as the store refuses, also
+ * where nobody calls.
  */
 export class Trials {
   readonly #parts: TrialParts;

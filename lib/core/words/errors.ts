@@ -186,8 +186,8 @@ export class LockConfigurationError extends LockError {
   readonly code = 'LOCK_CONFIGURATION';
   readonly status = 500;
   /**
-   * Whether the store refuses every call so, since a right, a password or a table is missing: it then counts as failing. Default: `false`,
-   * for what concerns one key or one call.
+   * Whether the store refuses every call so, since a right, a password or a table is missing: it then counts as
+   * failing. Default: `false`, for what concerns one key or one call.
    */
   readonly ofStore: boolean;
 
@@ -202,7 +202,10 @@ export function isOfStore(error: LockError): boolean {
   return error.code !== 'LOCK_CONFIGURATION' || (error as LockConfigurationError).ofStore || error.key === '';
 }
 
-/** The failure of the store that a call ended with, where no retry mends it; undefined where attempts have told it, and where it is none. */
+/**
+ * The failure of the store that a call ended with, where no retry mends it; undefined where attempts have told it, and
+ * where it is none.
+ */
 export function refusalOfStore(refusal: unknown): LockError | undefined {
   if (isLockError(refusal)) {
     return refusal.code === 'LOCK_CONFIGURATION' && (refusal as LockConfigurationError).ofStore ? refusal : undefined;
@@ -214,7 +217,10 @@ export function refusalOfStore(refusal: unknown): LockError | undefined {
 const REPLY_CODE = /^(?!ERR\b)[A-Z]+\b|(?<=: -)[A-Z]+|ACL(?= failure)/;
 const SQL_CODE = /^(ER_\w+|(?=.*\d)[0-9A-Z]{5})$/;
 
-/** What a store answered by which it fails, such as `NOPERM` or `42501`; undefined where it did not answer, or where that is not known. */
+/**
+ * The code of the answer by which a store fails, such as `NOPERM` or `42501`; undefined where it did not answer, or
+ * where that is not known.
+ */
 export function failureCode(error: LockError): string | undefined {
   const { cause } = error;
   return replyCode(cause);

@@ -68,7 +68,7 @@ export interface ForcedBy {
  * | `heldLong` | a section has lasted for ten times `ttlMs`, and others wait; once for each key. `by` is its holder |
  * | `unreleased` | a handle of `acquire()` was garbage collected, and its lock was not released |
  * | `releaseFailed` | the store did not answer a release; the lease runs out by itself |
- * | `storeUnavailable` | the store failed for the first time since it last answered, or fails for another reason than before |
+ * | `storeUnavailable` | the store failed for the first time since it last answered, or for a new reason |
  * | `storeAnswered` | the store answered again, after `awayMs` |
  * | `leader` | a candidate of `lead()` stands by, leads, or leads no more: its `change` |
  *
@@ -78,7 +78,8 @@ export interface ForcedBy {
  *
  * `kept` of `lost` says that the code had ended, and the transaction around it had not: no call was left to reject.
  *
- * `untold` of `storeUnavailable` is for the log, which has one line a minute for each reason: how many outages it has left out.
+ * `untold` of `storeUnavailable` is for the log, which has one line a minute for each reason: how many outages it has
+ * left out.
  *
  * `ttlMs` of `heldLong` is that of the holder, or of the call that waits where another process is the holder.
  */

@@ -47,7 +47,7 @@ export type HealthStatus = 'up' | 'degraded' | 'down';
  * |---|---|---|
  * | `unreachable` | the store does not answer | `degraded`, and `down` after `downAfter` |
  * | `noMajority` | fewer servers have votes that count than a grant needs | `down` |
- * | `failing` | the store answers, and has refused all attempts to acquire for a second or more, for no other reason of these | `degraded`, and `down` after `downAfter` |
+ * | `failing` | the store answers, and refuses all attempts for a second or more | `degraded`, and `down` after `downAfter` |
  * | `readOnly` | the server takes no writes, such as a replica, or the server before a failover | `degraded`, and `down` after `downAfter` |
  * | `full` | the memory of the server is full, and it evicts nothing | `degraded`, and `down` after `downAfter` |
  * | `membersAway` | some of several servers do not answer, take no locks, or have no votes that count | `degraded` |
@@ -71,11 +71,15 @@ export interface LockHealth extends StoreHealth {
   /** For how long a store that answers has granted nothing, in milliseconds, as far as is known; undefined where it may grant. */
   readonly refusingMs?: number | undefined;
   /**
-   * What the store answers instead of a grant, such as `NOPERM`, `WRONGPASS`, `42501` or `ER_NO_SUCH_TABLE`; undefined where it grants, and
-   * where that is not known. The whole text is in the log and in the incidents, since it may name a host.
+   * The code that the store answers instead of a grant, such as `NOPERM`, `WRONGPASS`, `42501` or `ER_NO_SUCH_TABLE`;
+   * undefined where it grants, and where that is not known. The whole text is in the log and in the incidents, since it
+   * may name a host.
    */
   readonly failure?: string | undefined;
-  /** For how long each reason has been there, in milliseconds, as far as the checks of this process know; undefined where there is none. */
+  /**
+   * For how long each reason has been there, in milliseconds, as far as the checks of this process know; undefined
+   * where there is none.
+   */
   readonly reasonMs?: Readonly<Partial<Record<HealthReason, number>>> | undefined;
   /** The locks that this process holds. */
   readonly heldHere: number;
@@ -110,7 +114,7 @@ export function reasonsOf(store: StoreHealth, { isReachable, isFailing, isClosin
   const found: Readonly<Record<HealthReason, boolean>> = {
     unreachable: !isReachable,
     noMajority: !hasMajority,
-    // What explains it says more.
+    // The reason that explains it says more.
     failing: isReachable && isFailing && hasMajority && !isRefusing(store),
     readOnly: refuses === 'readOnly',
     full: refuses === 'full',

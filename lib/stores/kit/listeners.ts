@@ -1,6 +1,9 @@
 import type { ForcedListener, TurnListener } from '../../core/seam/lock-store.js';
 
-/** The longest message about a key that is read, and the longest id of another one, in characters: much longer than any of this library. */
+/**
+ * The longest message about a key that is read, and the longest id of another one, in characters: much longer than any
+ * of this library.
+ */
 const LONGEST_OF_KEY = 8_192;
 const LONGEST_ID = 100;
 
@@ -58,7 +61,7 @@ export class Listeners {
   /** Notifies of what a message says: `turn <place> <key>`, `forced <fence> <key>` or `note <id> <text>`. Ignores others. */
   receive(message: string, keyOf = (key: string): string => key): void {
     const [, kind, value = '', key = ''] = /^(\w+) (\S+) (.*)$/s.exec(message) ?? [];
-    // What is remembered of a message must not be of any length: whoever may send it may be a stranger.
+    // An id of any length must not be remembered: whoever may send a message may be a stranger.
     if (kind === 'note' ? value.length > LONGEST_ID : message.length > LONGEST_OF_KEY) {
       return;
     }

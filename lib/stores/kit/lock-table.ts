@@ -216,7 +216,10 @@ export class LockTable {
     return { fence };
   }
 
-  /** The answer to a hold's release, the first one where a mark has it, and whether this run of it took the last hold out. */
+  /**
+   * The answer to a hold's release, the first one where a mark has it, and whether this run of it took the last hold
+   * out.
+   */
   #release(hold: HoldRecord): { answer: boolean; last: boolean } {
     const first = hold.unanswered ? this.#done.get(hold.id) : undefined;
     if (first !== undefined) {

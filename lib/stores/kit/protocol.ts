@@ -1,6 +1,9 @@
 /** The numbers of the protocol that every store with turns keeps: the lock table, the Lua scripts and the SQL are written with them. */
 
-/** How long the mark of a hold stays that was released while it was unanswered, in milliseconds: a repeated release answers the same, and a late acquire is refused. */
+/**
+ * How long the mark of a hold stays that was released while it was unanswered, in milliseconds: a repeated release
+ * answers the same, and a late acquire is refused.
+ */
 export const DONE_MS = 10_000;
 
 /** How long a lock is reserved for the process whose turn it is, in milliseconds. */

@@ -121,8 +121,8 @@ const CURES = {
 } as const;
 
 /**
- * Sends a query after `first`, so that it sees what is committed by now: in a transaction that is open already, it would see what was
- * committed when that began. So it leaves none open either.
+ * Sends a query after `first`, so that it sees what is committed by now: in a transaction that is open already, it
+ * would see what was committed when that began. So it leaves none open either.
  */
 function read(connection: MySqlConnection, first: Sql, statement: Sql, answered: Answered): void {
   sendTo(connection, first, (failed, begun) => {

@@ -9,7 +9,10 @@ export class NotCommitted extends Error {
 const ERRORS = {
   /** Two transactions waited for each other, or one waited too long for a row. The procedure has rolled back. */
   conflict: [1205, 1213],
-  /** The last user of the connection left a transaction open, its own or one of XA, or locked tables, or lets it read few rows: nothing was done. */
+  /**
+   * The last user of the connection left a transaction open, its own or one of XA, or locked tables, or lets it read
+   * few rows: nothing was done.
+   */
   unfit: [1099, 1100, 1104, 1192, 1223, 1397, 1398, 1399, 1400, 1401, 1402, 1440, 1568, 1613, 1614],
   /** The user, the password or the database is wrong. */
   access: [1045, 1049, 1698],

@@ -24,10 +24,11 @@ interface Change {
 }
 
 /**
- * The two operations of a lock that nobody else wants, each as one plain statement: they cost the server half of what the procedures do.
- * Where such a statement changes nothing, the procedure is called. They write what the procedures write, and have their times from the
- * beginning of the statement, which may wait for the row: a lease is never longer than its ttl from the grant on. Where the clock of the
- * session does not follow that of the server, they change nothing.
+ * The two operations of a lock that nobody else wants, each as one plain statement: they cost the server half of what
+ * the procedures do. Where such a statement changes nothing, the procedure is called. They write what the procedures
+ * write, and have their times from the beginning of the statement, which may wait for the row: a lease is never longer
+ * than its ttl from the grant on. Where the clock of the session does not follow that of the server, they change
+ * nothing.
  */
 export class ShortCuts {
   readonly #database: MySqlDatabase;
@@ -79,7 +80,8 @@ export class ShortCuts {
         return change;
       }
     } catch (error) {
-      // Otherwise it did nothing: the server refused it because of a concurrent one, or a session does not commit by itself, or only reads.
+      // Otherwise it did nothing: the server refused it because of a concurrent one, or a session does not commit by
+      // itself, or only reads.
       if (error instanceof NotCommitted) {
         this.#uncommittedUntil = performance.now() + UNCOMMITTED_MS;
       } else if (!isA(error, 'conflict') && !isA(error, 'readOnlySession')) {

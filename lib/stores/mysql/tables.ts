@@ -12,22 +12,26 @@ export function qualified(name: string, database: string | undefined): string {
 }
 
 /**
- * The server's clock in µs since 1970, when the statement began. It does not depend on the time zone of the session, but on its variable
- * `timestamp`, which makes the clock stand still: procedures set that back first, and plain statements ask `IS_HONEST`.
+ * The server's clock in µs since 1970, when the statement began. It does not depend on the time zone of the session,
+ * but on its variable `timestamp`, which makes the clock stand still: procedures set that back first, and plain
+ * statements ask `IS_HONEST`.
  */
 export const NOW = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
 
 /** Ends a transaction, whatever `completion_type` the session has. */
 export const ROLLBACK = 'ROLLBACK AND NO CHAIN NO RELEASE';
 
-/** What `NOW` may be behind the clock, in µs. */
+/** By how much `NOW` may be behind the clock, in µs. */
 const MOST_BEHIND = 1_000_000;
-/** What the clock reads more than it did when the statement began, in µs. Where the server was started with `sysdate-is-now`, it is 0. */
+/**
+ * The time since the statement began, in µs. Where the server was started with
+ * `sysdate-is-now`, it is 0.
+ */
 const ELAPSED = 'TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))';
 
 /**
- * The clock in µs since 1970 for what only shows it, and needs no right to a procedure. It is that of the session only where the server was
- * started with `sysdate-is-now`.
+ * The clock in µs since 1970 for what only shows it, and needs no right to a procedure. It is that of the session only
+ * where the server was started with `sysdate-is-now`.
  */
 export const SHOWN_CLOCK = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', TIMESTAMPADD(MICROSECOND, ${ELAPSED}, UTC_TIMESTAMP(6)))`;
 
@@ -35,8 +39,8 @@ export const SHOWN_CLOCK = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', TIMESTAMPAD
 export const IS_HONEST = `${ELAPSED} BETWEEN 1 AND ${MOST_BEHIND}`;
 
 /**
- * The clock now, for what must not be too early where the clock of the session stands still. It is within a second of `NOW`, also where
- * the time zone of the session has a change of its offset between the two.
+ * The clock now, for what must not be too early where the clock of the session stands still. It is within a second of
+ * `NOW`, also where the time zone of the session has a change of its offset between the two.
  */
 export const LATER = `(${NOW} + least(greatest(${ELAPSED}, 0), ${MOST_BEHIND}))`;
 

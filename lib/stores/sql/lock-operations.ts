@@ -22,8 +22,9 @@ export interface LockOperations {
    */
   readonly ACQUIRE: Operation<AttemptParameters, Attempt>;
   /**
-   * Releases the hold `released` of the owner `releasedOwner`, and acquires for the next caller of the same process. `mayOvertake`: whether
-   * that one gets the lock before the processes that queue. `unanswered`: whether a done mark of `released` is left. The release is carried out also where the command arrives late.
+   * Releases the hold `released` of the owner `releasedOwner`, and acquires for the next caller of the same process.
+   * `mayOvertake`: whether that one gets the lock before the processes that queue. `unanswered`: whether a done mark of
+   * `released` is left. The release is carried out also where the command arrives late.
    */
   readonly EXCHANGE: Operation<
     AttemptParameters & Parameters<'released' | 'releasedOwner' | 'unanswered' | 'mayOvertake'>,
@@ -34,8 +35,9 @@ export interface LockOperations {
   /** Adds a hold to the running lock of an owner at a fence; never creates a lock. */
   readonly JOIN: Operation<JoinParameters, JoinReply>;
   /**
-   * Takes a hold of an owner out of its lock; the last one hands the lock over, or frees it. Of one that is `unanswered` a
-   * done mark is left: it keeps the first answer, and refuses an acquire of the same hold that arrives late. Replies whether the hold was in.
+   * Takes a hold of an owner out of its lock; the last one hands the lock over, or frees it. Of one that is
+   * `unanswered` a done mark is left: it keeps the first answer, and refuses an acquire of the same hold that arrives
+   * late. Replies whether the hold was in.
    */
   readonly RELEASE: Operation<Parameters<'key' | 'hold' | 'owner' | 'unanswered'>, boolean>;
   /** Frees the lock if it is held at that fence, and hands it over. Replies whether it was. */

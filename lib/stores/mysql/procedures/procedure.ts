@@ -27,9 +27,9 @@ export function procedure<const P extends Parameters, Reply>(
 }
 
 /**
- * One transaction. It is READ COMMITTED whatever the session has, so that each statement sees what was committed while the one before it
- * waited for a row, and no gap is locked. MySQL refuses that where the last user of the connection left a transaction open. What else that
- * user has set changes neither the clock nor what a commit does.
+ * One transaction. It is READ COMMITTED whatever the session has, so that each statement sees what was committed while
+ * the one before it waited for a row, and no gap is locked. MySQL refuses that where the last user of the connection
+ * left a transaction open. What else that user has set changes neither the clock nor what a commit does.
  */
 function transaction(variables: string, body: string, reply: string): string {
   return `

@@ -55,8 +55,9 @@ export const handOver = (mine: string): string => `
   END WHILE;`;
 
 /**
- * Ends the sleep of the process whose turn it is, once the transaction is committed, if its connection is there still. No error of that is
- * one of the operation, which is done: on MySQL, unlike on MariaDB, a named lock without a name is one.
+ * Ends the sleep of the process whose turn it is, once the transaction is committed, if its connection is there still.
+ * No error of that is one of the operation, which is done: on MySQL, unlike on MariaDB, a named lock without a name is
+ * one.
  */
 export const WAKE = `
   IF sleeper IS NOT NULL AND l_turn IS NOT NULL THEN

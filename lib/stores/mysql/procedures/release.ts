@@ -12,8 +12,9 @@ const RELEASE_VARIABLES = `
   DECLARE at_byte BIGINT DEFAULT 0;`;
 
 /**
- * Takes a hold of an owner out of a row that is locked, and leaves a done mark of one that is `_unanswered`. `answer` is the answer to the
- * release of this hold, the first one where a mark has it, and `is_last` says whether this run took the last hold out.
+ * Takes a hold of an owner out of a row that is locked, and leaves a done mark of one that is `_unanswered`. `answer`
+ * is the answer to the release of this hold, the first one where a mark has it, and `is_last` says whether this run
+ * took the last hold out.
  */
 const takeOut = (hold: string, owner: string): string => `
   IF l_owner <=> ${owner} THEN

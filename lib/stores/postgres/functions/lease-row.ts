@@ -4,8 +4,8 @@ import { sqlFunction } from './sql-function.js';
 const MOST_TRIES = 100;
 
 /**
- * Locks the row of a key, and makes it where there is none. Raises an error where a policy of row-level security hides it: it could be
- * neither locked nor made.
+ * Locks the row of a key, and makes it where there is none. Raises an error where a policy of row-level security hides
+ * it: it could be neither locked nor made.
  *
  * Reply: the row, without the lock, the reservation and the queue if they have expired.
  */

@@ -15,7 +15,8 @@ END
 /**
  * Takes a hold of an owner out of a row that is locked, and leaves a done mark of one that is unanswered.
  *
- * Reply: the row, the answer to the release of this hold, the first one where a mark has it, and whether this run took the last hold out.
+ * Reply: the row, the answer to the release of this hold, the first one where a mark has it, and whether this run took
+ * the last hold out.
  */
 export const TAKE_OUT = sqlFunction(
   'take_out(INOUT l SCHEMA.lease, _hold text, _owner text, _unanswered boolean, OUT answer int, OUT is_last boolean)',

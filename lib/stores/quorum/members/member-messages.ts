@@ -5,7 +5,7 @@ type Waiting = Extract<Verdict, { readonly why: unknown }>;
 
 const FORGOTTEN = 'It may have forgotten locks.';
 const SAME_LIST = 'Give all processes the same list of servers; docs/stores/quorum.md says how to change it.';
-/** What a warning says besides the reason; nothing is warned of that is over soon. */
+/** The advice of a warning, besides its reason; nothing is warned of that is over soon. */
 const ADVICE: Readonly<Record<Waiting['why'], string | undefined>> = {
   new: undefined,
   unheard: undefined,

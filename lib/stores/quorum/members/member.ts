@@ -10,8 +10,8 @@ import type { Session } from './session.js';
 import { readStanding, type Standing, type Verdict } from './standing.js';
 
 /**
- * How often a server is checked whose votes do not count yet, and one that refuses what no retry mends, and at most how seldom one whose
- * votes count, in milliseconds.
+ * How often a server is checked whose votes do not count yet, and one that refuses what no retry mends, and at most how
+ * seldom one whose votes count, in milliseconds.
  */
 const CHECK_MS = { soon: 250, refused: 1_000, seldom: 15_000 } as const;
 

@@ -67,8 +67,8 @@ export class QuorumServer {
   }
 
   /**
-   * Asks to let a hold in. The server carries the command out until a time of its clock, and its replies have that time. One
-   * that was refused though it came in time was judged by an old reading of the clock: it is sent once more.
+   * Asks to let a hold in. The server carries the command out until a time of its clock, and its replies have that
+   * time. One that was refused though it came in time was judged by an old reading of the clock: it is sent once more.
    */
   async admit(hold: string, commandBy: (latest: number) => Command, limitMs: number): Promise<Answer> {
     const endsAt = performance.now() + limitMs;

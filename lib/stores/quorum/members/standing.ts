@@ -41,17 +41,20 @@ export interface Overview {
 }
 
 /**
- * Whether the votes of a server count: from now on, and why; or in how many milliseconds at the earliest, and why not yet.
+ * Whether the votes of a server count: from now on, and why; or in how many milliseconds at the earliest, and why not
+ * yet.
  *
  * - `first`: the quorum is used for the first time, and nothing can have been forgotten.
  * - `new`: perhaps it is; a process that knows an earlier run may still report it. For ever, as long as too few answer.
- * - `restarted`: an earlier run is known, or another server at its address. It may have forgotten votes, and leases that they granted may not
- *   be over.
+ * - `restarted`: an earlier run is known, or another server at its address. It may have forgotten votes, and leases
+ *   that they granted may not be over.
  * - `unknown`: the same, but no earlier run is known: nobody has seen it before, or it was emptied.
- * - `contested`: as many others have votes as there are places. Those are the earlier runs of servers that restarted, or the servers of
- *   processes with another list.
- * - `replaced`: processes with another list have another server in its place, and both would make a majority with the rest.
- * - `unheard`: whether they have is not known, as long as a server that they may have told of it is away, or has forgotten it.
+ * - `contested`: as many others have votes as there are places. Those are the earlier runs of servers that restarted,
+ *   or the servers of processes with another list.
+ * - `replaced`: processes with another list have another server in its place, and both would make a majority with the
+ *   rest.
+ * - `unheard`: whether they have is not known, as long as a server that they may have told of it is away, or has
+ *   forgotten it.
  */
 export type Verdict =
   | { readonly counts: 'again' | 'first' }

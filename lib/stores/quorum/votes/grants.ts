@@ -1,7 +1,9 @@
 import type { HoldRecord } from '../../../core/seam/lock-store.js';
 import { PassingMap } from './passing-map.js';
 
-/** What the store has to know of a hold that is in: a vote that is cast again needs it, and a renewal does not say it. */
+/**
+ * The facts about a hold that is in, which a vote that is cast again needs, and a renewal does not say.
+ */
 export interface GrantedHold {
   /** The name of the hold in the servers: the vote of the attempt that was granted, or its id where it joined by a ticket. */
   readonly vote: string;

@@ -79,7 +79,10 @@ export class QuorumCommands extends RedisCommands {
   }
 }
 
-/** The name of a vote: the hold of one attempt, or one that joined (0). What comes late of one attempt concerns no other. */
+/**
+ * The name of a vote: the hold of one attempt, or one that joined (0). What comes late of one attempt concerns no
+ * other.
+ */
 export function voteOf(hold: string, attempt: number | ''): string {
   return attempt === 0 ? hold : `${hold}.${attempt}`;
 }

@@ -5,8 +5,9 @@ import { RELEASE } from '../../redis/scripts/scripts.js';
 import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from './vote-rules.js';
 
 /**
- * The scripts of a quorum's servers, besides those of the Redis store. A lock is stored as there; its holds are votes, each called
- * `hold:<hold>.<number of the attempt>`, or `hold:<hold>` where the hold joined by a ticket. What comes late of one attempt concerns no other.
+ * The scripts of a quorum's servers, besides those of the Redis store. A lock is stored as there; its holds are votes,
+ * each called `hold:<hold>.<number of the attempt>`, or `hold:<hold>` where the hold joined by a ticket. What comes
+ * late of one attempt concerns no other.
  *
  * | key | what it holds |
  * |---|---|
@@ -15,19 +16,19 @@ import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from './vote-rules.js';
  */
 
 /**
- * Votes for an owner if the lock is free, or that owner's already. Then earlier votes of the same hold are replaced: they never stand in
- * the way. Refuses what comes late.
+ * Votes for an owner if the lock is free, or that owner's already. Then earlier votes of the same hold are replaced:
+ * they never stand in the way. Refuses what comes late.
  *
- * A process that has had the lock for its slice of time is refused while another one waits, and so is one that has waited less than
- * another. The servers differ a little on how long that is, and a majority decides.
+ * A process that has had the lock for its slice of time is refused while another one waits, and so is one that has
+ * waited less than another. The servers differ a little on how long that is, and a majority decides.
  *
- * `withdrawn` is the done mark of the vote. The fields of all votes of the hold begin with `votes`. `fence` is the first of so many `fences`
- * that the process proposes.
- * The caller has waited for `waited` ms, 0 in its first attempt. The lock is `age` ms old: 0, unless the vote is cast again.
+ * `withdrawn` is the done mark of the vote. The fields of all votes of the hold begin with `votes`. `fence` is the
+ * first of so many `fences` that the process proposes. The caller has waited for `waited` ms, 0 in its first attempt.
+ * The lock is `age` ms old: 0, unless the vote is cast again.
  *
- * Reply: `fence ms`, the fence that was stored and the server's time; or `[remaining ms, by, held ms, how many wait longer, server's
- * time in ms]` where another owner has the lock, another process has waited longer, or this hold or this attempt has ended; or
- * `[server's time in ms]` where the command came too late.
+ * Reply: `fence ms`, the fence that was stored and the server's time; or `[remaining ms, by, held ms, how many wait
+ * longer, server's time in ms]` where another owner has the lock, another process has waited longer, or this hold or
+ * this attempt has ended; or `[server's time in ms]` where the command came too late.
  */
 export const VOTE = script(
   'vote',

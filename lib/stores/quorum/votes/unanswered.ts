@@ -3,8 +3,9 @@ import { DONE_MS } from '../../kit/protocol.js';
 import { PassingMap } from './passing-map.js';
 
 /**
- * The holds that a server was asked to let in without an answer: a slow server may have a vote on its way long after the others have granted the
- * lock. Those that are never answered are forgotten some time after they could still be carried out.
+ * The holds that a server was asked to let in without an answer: a slow server may have a vote on its way long after
+ * the others have granted the lock. Those that are never answered are forgotten some time after they could still be
+ * carried out.
  */
 export class Unanswered {
   readonly #holds = new PassingMap<{ commands: number; readonly askedAt: number }>(({ askedAt }, now) => askedAt + DONE_MS < now);

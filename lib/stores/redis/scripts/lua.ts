@@ -53,8 +53,8 @@ end
 `;
 
 /**
- * `release(lock, done, hold, stays)`: takes a hold out. Answers its first answer, where a mark has it, and whether this run took the last
- * hold out.
+ * `release(lock, done, hold, stays)`: takes a hold out. Answers its first answer, where a mark has it, and whether this
+ * run took the last hold out.
  */
 export const RELEASE_HOLD = `
 local function release(lock, done, hold, stays)
