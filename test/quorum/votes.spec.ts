@@ -1,8 +1,10 @@
 import 'reflect-metadata';
+import { jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Busy, HoldRecord, StoredLock } from '../../lib/core/seam/lock-store';
 import type { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
+import { QuorumServer } from '../../lib/stores/quorum/members/quorum-server';
 import { SETTLE, VOTE } from '../../lib/stores/quorum/votes/scripts';
 import { makeLocks } from '../support/make-locks';
 import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
@@ -357,6 +359,54 @@ describe('a done mark', () => {
     await expect(store.release({ ...hold, unanswered: false })).resolves.toBe(true);
     await until('the mark', async () => (await client.keys('lock:done:*{k}')).length === 1);
     await expect(ownersAt([4])).resolves.toEqual([null]);
+  });
+});
+
+describe('a lock that a server has lost', () => {
+  async function lostAt4(): Promise<HoldRecord> {
+    const hold = await acquired(store, 'k', TTL_MS);
+    await until('the lock at all servers', () => isEverywhere(hold));
+    // The reply of the last one is a moment behind.
+    await stores.allVote(store);
+    await stores.quorum.at(4).client.del(LOCK);
+    return { ...hold, unanswered: false };
+  }
+
+  test('is not voted for again once its release was sent, though a renewal that was sent before confirms it', async () => {
+    for (let round = 0; round < 5; round++) {
+      const hold = await lostAt4();
+      expect(await Promise.all([store.renew([hold]), store.release(hold)])).toEqual([[true], true]);
+      // Whatever followed from the answers has been sent by then, and is carried out in order.
+      await sleep(300);
+      expect(await ownersAt([0, 1, 2, 3, 4])).toEqual([null, null, null, null, null]);
+    }
+  });
+
+  test('leaves a mark there where it is released while that server is about to be asked for its vote', async () => {
+    const hold = await lostAt4();
+    const { ask } = QuorumServer.prototype;
+    let goOn = (): void => undefined;
+    let isSettling = false;
+    const going = new Promise<void>((resolve) => (goOn = resolve));
+    const asked = jest.spyOn(QuorumServer.prototype, 'ask').mockImplementation(async function (this: QuorumServer, command, limitMs) {
+      if (command.script.sha === SETTLE.sha) {
+        isSettling = true;
+        await going;
+      }
+      return ask.call(this, command, limitMs);
+    });
+    try {
+      expect(await store.renew([hold])).toEqual([true]);
+      await until('what comes before the vote', () => isSettling);
+      expect(await store.release(hold)).toBe(true);
+      await until('the mark', async () => (await stores.quorum.at(4).client.keys(`lock:done:${hold.id}:*`)).length === 1);
+      goOn();
+      await sleep(300);
+      expect(await ownersAt([4])).toEqual([null]);
+    } finally {
+      goOn();
+      asked.mockRestore();
+    }
   });
 });
 
