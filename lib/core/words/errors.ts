@@ -222,8 +222,7 @@ const SQL_CODE = /^(ER_\w+|(?=.*\d)[0-9A-Z]{5})$/;
  * where that is not known.
  */
 export function failureCode(error: LockError): string | undefined {
-  const { cause } = error;
-  return replyCode(cause);
+  return replyCode(error.cause);
 }
 
 /** The code of an error with which a server replied; undefined for one that a driver made. */
