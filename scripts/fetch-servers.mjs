@@ -12,7 +12,7 @@ const LIMIT_MS = 120_000;
 const KEYS = '/usr/share/keyrings/debian-archive-keyring.gpg';
 /** The packages that a server needs beside its own: libraries, but for those of other programs. */
 const LIBRARIES = /^(?:lib(?!.*perl|c-gconv|llvm|pam|systemd-shared)|zlib)/;
-/** What no server needs. */
+/** Packages that no server needs. */
 const LEFT_OUT = ['doc', 'man', 'locale', 'perl'].map((folder) => `usr/share/${folder}`);
 
 function run(command, args, options = {}) {
@@ -68,7 +68,7 @@ class AptRoot {
     this.#apt(['update']);
   }
 
-  /** Fetches the packages of a server with the libraries that they need. Answers the files, and the server's version. */
+  /** Fetches the packages of a server with their libraries. Answers the files, and the server's version. */
   fetch(packages) {
     const simulated = this.#apt(['install', '--simulate', '--target-release', this.#suites.at(-1), ...packages]);
     const found = [...simulated.matchAll(/^Inst (\S+) \((\S+)/gm)].map(([, name, version]) => ({ name, version }));

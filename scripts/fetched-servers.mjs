@@ -1,4 +1,5 @@
-// The servers of other suites of Debian that `scripts/fetch-servers.mjs` fetches, and how tests start one of them instead of the machine's.
+// The servers of other suites of Debian that `scripts/fetch-servers.mjs` fetches, and how tests start one of them
+// instead of the machine's.
 import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -23,8 +24,9 @@ const postgres = (version) => ({
 });
 
 /**
- * What each server is called, the suites of Debian that it comes from, its packages, and its programs by the names that the tests call: where a
- * package has them, and what they are told after all else. Its name ends with its major version: a suite may go on to the next one.
+ * The name of each server, the suites of Debian that it comes from, its packages, and its programs by the names that
+ * the tests call: where a package has them, and the arguments that come after all others. A name ends with the major
+ * version: a suite may go on to the next one.
  */
 export const SERVERS = {
   'mysql-9': { suites: ['sid'], ...MYSQL },
@@ -36,7 +38,10 @@ export const SERVERS = {
   'valkey-9': { suites: ['sid'], ...VALKEY },
 };
 
-/** Outside of this folder: `npm ci` and a new checkout leave it. PostgreSQL runs as another user, who cannot look into the home of root. */
+/**
+ * Outside of this folder: `npm ci` and a new checkout leave it. PostgreSQL runs as another user, who cannot look into
+ * the home of root.
+ */
 const CACHE = process.getuid?.() === 0 ? '/var/cache' : (process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'));
 
 /** The folder of a server; its layout is that of the number. */
@@ -50,7 +55,7 @@ export function versionOf(name) {
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined;
 }
 
-/** What is in the environment of tests that start this server where they start one of its kind. */
+/** The environment of tests that start this server where they start one of its kind. */
 export function environmentOf(name) {
   return {
     TEST_SERVER: name,

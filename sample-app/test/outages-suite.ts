@@ -9,7 +9,7 @@ import { SHARED_PLACES, type TestPlace } from './lock-places.js';
 import { startApplication } from './sample-application.js';
 import { SampleProcess } from './sample-process.js';
 
-/** What the sample application does where connections and servers end in the middle of its transactions. */
+/** The sample application, where connections and servers end in the middle of its transactions. */
 export function outages(places: readonly (keyof typeof SHARED_PLACES)[]): void {
   describe.each(places)('the sample application in an outage, with locks in %s', outagesIn);
 }
@@ -38,7 +38,7 @@ function outagesIn(name: string): void {
     const answer = reward();
     await until('a transaction that waits for the lock', async () => (await transactions('idle in transaction')) > 0);
     await strike();
-    // What keeps the locks may be down too.
+    // The store of the locks may be down too.
     lock.release().catch(() => undefined);
     return answer;
   };

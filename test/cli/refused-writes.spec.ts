@@ -10,7 +10,7 @@ import { PostgresServer } from '../support/postgres-server';
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
 
-/** What is caused in a server, and what ends it. */
+/** A fault caused in a server, and its end. */
 type Refusal = readonly [
   name: string,
   strike: (server: RedisServer) => Promise<unknown>,

@@ -427,7 +427,7 @@ describe('a call that waits inside a lock for longer than a search for deadlocks
           : super.join(hold);
       }
     }
-    /** What the other application does for a call that has the lock. */
+    /** The work of the other application in a call that has the lock. */
     const inTheOther = (work: (other: LockService) => Promise<unknown>): Promise<unknown> => {
       const shared = new Store();
       const [mine, other] = [1, 2].map(() => makeLocks(shared, { deadlocksAfterMs: 100, wait: 15_000, ttl: 20_000 })) as [

@@ -8,7 +8,7 @@ import { until } from '../support/until';
 
 type Lossy = 'acquire' | 'join' | 'release' | 'exchange';
 
-/** A store whose replies may be lost, although it has carried the command out. It notes which releases leave a done mark. */
+/** A store that carries commands out and may lose their replies. It notes which releases leave a done mark. */
 class LossyStore extends MemoryLockStore {
   readonly releases: { readonly id: string; readonly unanswered: boolean }[] = [];
   readonly #losing: Lossy[] = [];
@@ -113,7 +113,7 @@ describe('a release leaves a done mark', () => {
     expect(fences[2]).toBe((fences[1] as number) + 1);
     await until('the releases', () => store.releases.length === 3);
     const [exchanged] = store.releases;
-    // That of the first call is sent again; the two others had one hold.
+    // The command of the first call is sent again; the two others had one hold.
     expect(marks()).toEqual([false, true, true]);
     expect(store.releases.filter(({ id }) => id !== exchanged?.id)).toHaveLength(1);
   });

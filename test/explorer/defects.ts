@@ -2,7 +2,10 @@ import type { Edit } from '../support/defective.js';
 import { DEFECTS_OF_TABLE } from '../model/properties/defects-of-table.js';
 import { SCOPES, type Flaw, type Scope, type ScopeName } from './scope.js';
 
-/** A defect, and the scope in which it shows soonest: edits of the lock table, or a flaw of the processes, which the scope has. */
+/**
+ * A defect, and the scope in which it shows soonest: edits of the lock table, or a flaw of the processes, which the
+ * scope has.
+ */
 export interface PlantedDefect {
   readonly defect: string;
   readonly edits: readonly Edit[];
@@ -19,7 +22,7 @@ const SCOPE_OF: Readonly<Record<string, ScopeName>> = {
   'the counter does not know the block that was granted': 'blocks',
 };
 
-/** What a process may do wrong about commands that were not answered. */
+/** A mistake of a process about commands that were not answered. */
 const FLAWS: readonly (readonly [Flaw, ScopeName, Partial<Scope>?])[] = [
   ['leaves no mark', 'alone'],
   ['counts a lost acquire as answered', 'alone'],

@@ -225,7 +225,9 @@ export class Moves {
 
 const LATE = 'late';
 
-/** Whether a command lets a hold in or out. It arrives twice where a client sends it again by itself, and nowhere else. */
+/**
+ * Whether a command lets a hold in or out. It arrives twice where a client sends it again by itself, and nowhere else.
+ */
 function changesHolds({ phase, kind }: Transit): boolean {
   return phase === 'command' && kind !== 'renew' && kind !== 'leave';
 }

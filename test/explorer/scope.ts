@@ -19,7 +19,7 @@ export interface Scope {
   readonly flaw?: Flaw;
 }
 
-/** What a process may do wrong about commands that were not answered. */
+/** A mistake of a process about commands that were not answered. */
 export type Flaw =
   | 'leaves no mark'
   | 'counts a lost acquire as answered'

@@ -15,8 +15,9 @@ const TTL_MS = 60_000;
 const LATE_MS = 20_000;
 
 /**
- * What the last user of a connection can leave behind there. Each is put on every connection of a pool before every call. `loses`: the server
- * answers with an error, which is about one connection; the next call has another one.
+ * States that the last user of a connection can leave behind there. Each is put on every connection of a pool before
+ * every call. `loses`: the server answers with an error, which is about one connection; the next call has another
+ * one.
  */
 const STATES: Readonly<Record<string, { statements: readonly string[]; loses?: true }>> = {
   'a clock in the past': { statements: ['SET timestamp = 1000000'] },
@@ -179,7 +180,7 @@ describe.each(Object.entries(STATES))('connections that were given back with %s'
       expect(await spoiled((one) => one.release(held))).toBe(true);
       expect(await spoiled((one) => one.release(held))).toBe(true);
       expect(await spoiled((one) => one.inspect(key))).toBeNull();
-      // What comes late is refused by the done mark.
+      // A command that comes late is refused by the done mark.
       expect((await patient(others).acquire(held)).fence).toBeUndefined();
       const other = newHold(key, { ttlMs: TTL_MS });
       expect((await patient(others).acquire(other)).fence).toBeGreaterThan(held.fence);

@@ -19,7 +19,7 @@ import { logTrouble } from '../../lib/nest/log-trouble';
 import { RedisServer } from '../support/redis-server';
 import { startTime, stopTime } from '../support/virtual-time';
 
-/** What came to the log, with the stacks. */
+/** The lines that came to the log, with the stacks. */
 let lines: string[];
 
 beforeEach(() => {

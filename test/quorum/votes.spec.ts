@@ -233,7 +233,8 @@ describe('a server that did not vote for the owner of a lock', () => {
     await until('five votes', () => isEverywhere(hold));
     const before = await store.inspect('k');
     await sleep(1_000);
-    // Core says who holds a lock only where it is another call than the one that was granted, and asks for 1 ms to have a lease confirmed.
+    // Core says who holds a lock only where it is another call than the one that was granted, and asks for 1 ms to have
+    // a lease confirmed.
     const renewal = { ...hold, ttlMs: 1, by: '' };
     await emptied(store, renewal);
     const stillFor = performance.now() - grantedAt;
@@ -270,7 +271,7 @@ describe('a server that did not vote for the owner of a lock', () => {
     expect((await store.acquire(newHold('k'))).fence).toBeUndefined();
     expect(await other.release(guest)).toBe(true);
     await until('the release', async () => (await ownersAt([0, 1, 2, 3, 4])).every((owner) => owner === null));
-    // What comes late does not let it in again.
+    // A vote that comes late does not let it in again.
     await other.renew([guest]);
     await sleep(300);
     expect(await ownersAt([0, 1, 2, 3, 4])).toEqual([null, null, null, null, null]);

@@ -6,8 +6,8 @@ import { TcpProxy } from '../support/tcp-proxy';
 import type { RedisServer } from '../support/redis-server';
 
 /**
- * Whether each of some calls, which ask in one script, is told that the outcome is unknown, where the connection breaks on the reply that
- * grants their locks.
+ * Whether each of some calls, which ask in one script, is told that the outcome is unknown, where the connection
+ * breaks on the reply that grants their locks.
  */
 export async function areToldUnknown(
   server: RedisServer,

@@ -34,7 +34,7 @@ const held = { key: 'made:up', name: 'n', site: 'p', fence: 7, callFence: 7, hel
 const someone = { host: 'h', pid: 1, version: '0', upMs: 1, held: 1, waiting: 0 };
 const answer = { kind: 'answer', part: 0, parts: 1, leftOut: 0, held: [held], waiting: [], ended: [], incidents: [] };
 
-/** What no shape names, and what takes the most memory for its length. */
+/** A text that no shape names, and that takes the most memory for its length. */
 const stuffed = (message: object): string => {
   const stuffing: unknown[] = [];
   const { length } = JSON.stringify({ ...message, stuffing });
@@ -130,7 +130,7 @@ test('who may publish in Redis makes a process remember nothing that is long', a
       await server.client.publish(channel, `forced ${at} ${at}${'x'.repeat(MB)}`);
       await server.client.publish(channel, `note - ${stuffed({ kind: 'forced', from: 'f', key: 'k', fence: at, process: 'p' })}`);
     }
-    // What comes last has been read when it has been answered.
+    // The last command has been read when it has been answered.
     let isAnswered = false;
     inRedis.onMessage((text) => (isAnswered ||= text.includes('"kind":"answer"')));
     const roll = { kind: 'roll', id: randomUUID(), from: 'f', to: inRedis.process, recent: false, health: false };

@@ -7,7 +7,7 @@ import { until } from './until';
 const USER = 'app';
 const OTHER = `${DATABASE}_too`;
 
-/** What the products call differently of how a replica follows and confirms. */
+/** The words of the two products for how a replica follows and confirms. */
 const { words, settings, follow, APPLIED } = IS_MYSQL
   ? {
       words: { primary: 'source', replica: 'replica' },
@@ -18,7 +18,7 @@ const { words, settings, follow, APPLIED } = IS_MYSQL
         '--skip-replica-start',
         '--plugin-load-add=semisync_source.so;semisync_replica.so',
       ],
-      // What it has applied is in its files, which are those of the primary.
+      // The applied changes are in the files of the replica, which are a copy of those of the primary.
       follow: (port: number): string[] => [
         `CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = ${port}, SOURCE_USER = 'root', SOURCE_CONNECT_RETRY = 1, SOURCE_RETRY_COUNT = 86400, SOURCE_AUTO_POSITION = 1`,
       ],

@@ -14,7 +14,9 @@ export const IS_MYSQL = (process.env['TEST_SERVER'] ?? '').startsWith('mysql-');
 /** Who comes to MySQL by an address is not at `localhost`, where its root is. MariaDB makes one for each. */
 const RIGHTS = `RENAME USER root@localhost TO root@'127.0.0.1';\n`;
 
-/** What the products call differently: the server, how the files of a new one are made, and the settings that it then keeps. */
+/**
+ * The words of the two products: the server, how the files of a new one are made, and the settings that it then keeps.
+ */
 const PRODUCT = IS_MYSQL
   ? {
       name: 'MySQL',

@@ -136,7 +136,7 @@ describe.each([
   /** Makes each metric count with each of its labels. */
   async function countEverything(): Promise<void> {
     const locks = application.get(LockService);
-    // What came before the first scrape may be of any age, and fires nothing.
+    // Samples from before the first scrape may be of any age, and fire nothing.
     await until('the first scrape', async () => (await prometheus.query('distributed_lock_waiter_limit')).length > 0, SCRAPED_MS);
     await Promise.allSettled([nested('a', 'b'), nested('b', 'a')]);
     const forced = await locks.acquire(KEY, { ttl: '9s' });

@@ -47,7 +47,7 @@ export type HealthStatus = 'up' | 'degraded' | 'down';
  * |---|---|---|
  * | `unreachable` | the store does not answer | `degraded`, and `down` after `downAfter` |
  * | `noMajority` | fewer servers have votes that count than a grant needs | `down` |
- * | `failing` | the store answers, and refuses all attempts for a second or more | `degraded`, and `down` after `downAfter` |
+ * | `failing` | the store answers, and refuses each attempt for a second | `degraded`, and `down` after `downAfter` |
  * | `readOnly` | the server takes no writes, such as a replica, or the server before a failover | `degraded`, and `down` after `downAfter` |
  * | `full` | the memory of the server is full, and it evicts nothing | `degraded`, and `down` after `downAfter` |
  * | `membersAway` | some of several servers do not answer, take no locks, or have no votes that count | `degraded` |

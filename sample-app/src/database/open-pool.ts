@@ -2,8 +2,8 @@ import { Logger } from '@nestjs/common';
 import { Pool, type PoolConfig } from 'pg';
 
 /**
- * A pool of connections to PostgreSQL. Any of them may end at any time, also in the middle of a transaction, and tells it
- * by an event `error`: without a listener, the process would end.
+ * A pool of connections to PostgreSQL. Any of them may end at any time, also in the middle of a transaction, and tells
+ * it by an event `error`: without a listener, the process would end.
  */
 export function openPool(name: string, config: PoolConfig): Pool {
   const pool = new Pool({ connectionTimeoutMillis: 5_000, ...config });

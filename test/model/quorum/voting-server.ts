@@ -8,7 +8,7 @@ export interface Machine {
   counter: number | undefined;
 }
 
-/** What VOTE is given; the attempt of a hold that joined is 0. */
+/** The arguments of VOTE; the attempt of a hold that joined is 0. */
 export interface VoteRequest {
   readonly owner: string;
   readonly hold: string;
@@ -155,7 +155,10 @@ export class VotingServer {
     return 1;
   }
 
-  /** Takes a vote out, or a hold; `done` is what must not come in again. A repetition answers as the first time, where it is unanswered. */
+  /**
+   * Takes a vote out, or a hold; `done` names the hold that must not come in again. A repetition answers as the first
+   * time, where it is unanswered.
+   */
   release(vote: string, done: string, unanswered: boolean): number {
     this.#tidy();
     const answer = this.#lock?.holds.delete(vote) ? 1 : 0;

@@ -8,7 +8,7 @@ import { FAULTS_ANYWHERE, type Taken } from './topology.js';
 
 export const FAULTS_OF_REDIS = [...FAULTS_ANYWHERE, 'scriptFlush', 'killClients', 'full'] as const satisfies readonly FaultName[];
 
-/** What is in the commands that release a hold, alone or in a batch, and in no others. */
+/** Texts in the commands that release a hold, alone or in a batch, and in no others. */
 export const RELEASE_TEXT = [RELEASE.sha, RELEASE.source, EXCHANGE.sha, EXCHANGE.source, '\r\nrelease\r\n', '\r\nexchange\r\n'];
 
 export const RENEW_TEXT = [RENEW.sha, RENEW.source];
