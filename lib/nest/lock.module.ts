@@ -36,8 +36,9 @@ import {
   type OPTIONS_TYPE,
 } from './lock.module-definition.js';
 import { LockConfigurationError } from '../core/words/errors.js';
+import type { LockTrouble } from '../core/words/lock-event.js';
 import { LOCK_SERVICE_TOKEN } from './methods/locked-instance.js';
-import { logTrouble } from './log-trouble.js';
+import { TroubleLog } from './trouble-log.js';
 import { MemoryLockStore } from '../stores/memory/memory-lock-store.js';
 
 const logger = new Logger('LockModule');
@@ -62,6 +63,7 @@ class LockServices extends Map<string, LockService> {
     super();
     checkNames(options);
     const prefix = checkPrefix(options.prefix ?? 'lock');
+    const troubles = new TroubleLog();
     for (const [name, store] of storesOf(options)) {
       const settings = {
         name,
@@ -75,7 +77,7 @@ class LockServices extends Map<string, LockService> {
         telemetry: checkTelemetry(options.telemetry),
         describe: checkDescribe(options.describe),
         transaction: checkTransaction(options.transaction),
-        onTrouble: logTrouble,
+        onTrouble: (trouble: LockTrouble) => troubles.write(trouble),
         debug: checkDebug(options.debug) ? (line: string) => logger.debug(printable(line)) : undefined,
         open: { prefix, warn: (message: string) => logger.warn(printable(message)) },
         modules,

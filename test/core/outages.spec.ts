@@ -11,6 +11,9 @@ import { noting } from '../support/noting';
 /** Answers every check, and refuses attempts to acquire with what a test says. */
 class RefusingStore extends MemoryLockStore {
   refuses: ((key: string) => Error | undefined) | undefined;
+  /** The key whose grants are not answered, and how many were not. */
+  loses: string | undefined;
+  lost = 0;
   said: StoreHealth = {};
 
   override async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
@@ -18,7 +21,12 @@ class RefusingStore extends MemoryLockStore {
     if (refusal) {
       throw refusal;
     }
-    return super.acquire(hold, place);
+    const granted = await super.acquire(hold, place);
+    if (hold.key === this.loses) {
+      this.lost++;
+      throw noAnswer(hold.key);
+    }
+    return granted;
   }
 
   async health(): Promise<StoreHealth> {
@@ -92,6 +100,15 @@ describe('a store that refuses every call with what no retry mends', () => {
       code: 'LOCK_STORE',
       detail: expect.stringContaining('has granted nothing (NOPERM) for 3000 ms'),
     });
+  });
+
+  test('keeps no lock of an attempt that nobody called, granted without an answer', async () => {
+    store.loses = 'health check';
+    store.refuses = (key) => (key === 'k' ? noRights(key) : undefined);
+    await call();
+    await pass(1_000);
+    expect(store.lost).toBe(1);
+    expect(await store.inspect('health check')).toBeNull();
   });
 
   test('counts as well where it rejects with an error that is none of a lock', async () => {

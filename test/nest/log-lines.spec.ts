@@ -15,7 +15,7 @@ import {
 } from '../../lib/index';
 import type { LockError } from '../../lib/core/words/errors';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
-import { logTrouble } from '../../lib/nest/log-trouble';
+import { TroubleLog } from '../../lib/nest/trouble-log';
 import { RedisServer } from '../support/redis-server';
 import { startTime, stopTime } from '../support/virtual-time';
 
@@ -140,11 +140,20 @@ describe('in a minute', () => {
 
   test.each(['releaseFailed', 'unreleased'] as const)('%s of one key is told once, and then counted', (type) => {
     const trouble = { type, store: 'default', key: 'job', by: 'vm (pid 1)', heldMs: 7, error: away('job') } as unknown as LockTrouble;
+    const log = new TroubleLog();
     for (let call = 0; call < 10; call++) {
-      logTrouble(trouble);
+      log.write(trouble);
     }
     expect(heads()).toEqual([expect.stringContaining('Lock "job" of vm (pid 1) was n')]);
     jest.advanceTimersByTime(60_000);
     expect(heads()).toEqual([expect.stringMatching(/^9 more in the last minute\. The last one: Lock "job"/)]);
+  });
+
+  test('two applications of one process are told each', () => {
+    const trouble = { type: 'releaseFailed', store: 'default', key: 'job', by: 'vm (pid 1)', error: away('job') } as unknown as LockTrouble;
+    for (const log of [new TroubleLog(), new TroubleLog()]) {
+      log.write(trouble);
+    }
+    expect(heads()).toHaveLength(2);
   });
 });

@@ -138,18 +138,21 @@ async function end(fleet: Fleet, topology: Topology, store: LockStore): Promise<
   const leftovers = await topology.withoutExpiry();
   await Promise.all([stopped, ...allKeysOf(topology).map(async (key) => leftovers.push(...(await refusalOf(key, store, () => endedAt))))]);
   const orphans = await topology.orphans();
-  // A process that was killed in a nested call leaves a longer lease. What else is left counts at the first look.
-  let ofNested = orphans.filter(isOfNested);
-  while (ofNested.length > 0 && now() < endedAt + NESTED_LEASES * LEASE_MS) {
+  // Only a longer lease is waited for. What else is left counts at the first look.
+  let longer = orphans.filter(hasLongerLease);
+  while (longer.length > 0 && now() < endedAt + NESTED_LEASES * LEASE_MS) {
     await sleep(100);
-    ofNested = (await topology.orphans()).filter(isOfNested);
+    longer = (await topology.orphans()).filter(hasLongerLease);
   }
-  return [...leftovers, ...orphans.filter((text) => !isOfNested(text)), ...ofNested];
+  return [...leftovers, ...orphans.filter((text) => !hasLongerLease(text)), ...longer];
 }
 
-/** Of a key on which the fault `nest` makes a nested call. */
-function isOfNested(leftover: string): boolean {
-  return leftover.includes(' nest');
+/**
+ * A process that is killed leaves such a lease: of a nested call, which the fault `nest` makes, and of the keys on
+ * which a store checks its start, and core an outage.
+ */
+function hasLongerLease(leftover: string): boolean {
+  return / nest|start-up check|health check/.test(leftover);
 }
 
 /** Takes a key and gives it back; what was wrong, if it could not be had in time, counted from the end of the last process. */

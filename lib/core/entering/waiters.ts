@@ -143,10 +143,11 @@ export class Waiters {
       return;
     }
     this.#waiting.delete(acquisition);
-    const others = (this.#perKey.get(key) ?? 0) - 1;
     if (this.#inside.delete(acquisition)) {
-      // It was not counted.
-    } else if (others > 0) {
+      return;
+    }
+    const others = (this.#perKey.get(key) ?? 0) - 1;
+    if (others > 0) {
       this.#perKey.set(key, others);
     } else {
       this.#perKey.delete(key);

@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
-import { asLockError } from '../words/errors.js';
+import { asLockError, LockStoreError } from '../words/errors.js';
 import type { HoldRecord, LockStore } from '../seam/lock-store.js';
 import { LONGEST_COMMAND_MS } from '../seam/time.js';
 import type { Lifecycle } from '../seam/lifecycle.js';
@@ -55,9 +55,13 @@ export class Trials {
       }
     } catch (error) {
       isFailing = true;
+      const failure = asLockError(error, hold.key);
       // A store that this application closes meanwhile is no outage.
       if (!lifecycle.isClosing) {
-        reporter.checkFailed(asLockError(error, hold.key), true);
+        reporter.checkFailed(failure, true);
+      }
+      if (failure instanceof LockStoreError && failure.unknown) {
+        await store.release({ ...hold, unanswered: true }).catch(() => undefined);
       }
     }
     this.#timer = undefined;

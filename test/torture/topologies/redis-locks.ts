@@ -25,10 +25,6 @@ return fence
 /** For how long a queue stays in which nobody waits any more, the mark of a release, and who waits at a quorum, in milliseconds. A lock does not stay. */
 const LEFT_MS: Readonly<Record<string, number>> = { queue: QUEUE_MS, done: DONE_MS, waiters: 2 * PRESENT_MS };
 
-/** The lock of a store's start-up check, which nobody else wants, and its lease: a process that is killed in the check leaves it. */
-const START_UP = /^lock:lock:\{start-up check /;
-const START_UP_MS = 4_000;
-
 /** Deletes a lock on the one server that has its key. */
 export async function deleteLock(servers: readonly RedisServer[], key: string): Promise<Taken> {
   // On a cluster, all but one of them refuse.
@@ -66,7 +62,7 @@ export async function orphans(servers: readonly RedisServer[], kept?: string): P
     for (const name of await client.keys('*')) {
       const [, kind = ''] = /^lock:(\w+):/.exec(name) ?? [];
       const leftMs = await client.pttl(name);
-      const mostMs = START_UP.test(name) ? START_UP_MS : (LEFT_MS[kind] ?? 0);
+      const mostMs = LEFT_MS[kind] ?? 0;
       // What expired since is gone.
       if (kind !== 'fence' && kind !== kept && leftMs !== -2 && (leftMs < 0 || leftMs > mostMs)) {
         found.push(`${name} is still there, for ${leftMs} ms`);
