@@ -30,7 +30,7 @@ export interface OwnState {
   readonly incidents: Rows['incidents'];
 }
 
-type Rows = Required<Pick<RollAnswer, 'held' | 'waiting' | 'ended'>> & { readonly incidents: NonNullable<RollAnswer['incidents']> };
+type Rows = Pick<RollAnswer, 'held' | 'waiting' | 'ended' | 'incidents'>;
 
 /** What this process answers to a roll, in as many messages as it takes. */
 export function ownAnswer(id: string, state: OwnState): RollAnswer[] {

@@ -22,6 +22,7 @@ import {
   type ForcedMessage,
   type Roll,
   type RollAnswer,
+  ROLL,
 } from './roll-message.js';
 import { onlyShaped } from './shape.js';
 import type { Survey } from './survey.js';
@@ -100,7 +101,7 @@ export class Peers {
     if (isProbe(message)) {
       this.#parts.deadlocks?.heard(onlyShaped(message, PROBE));
     } else if (isRoll(message)) {
-      void this.#answer(message);
+      void this.#answer(onlyShaped(message, ROLL));
     } else if (isForced(message)) {
       this.#parts.incidents.heard(onlyShaped(message, FORCED));
     } else if (isBye(message)) {

@@ -74,7 +74,7 @@ export class RollCall {
       held: rowsOf(answers, ({ held }) => held),
       waiting: rowsOf(answers, ({ waiting }) => waiting),
       ended: rowsOf(answers, ({ ended }) => ended),
-      incidents: rowsOf(answers, ({ incidents = [] }) => incidents),
+      incidents: rowsOf(answers, ({ incidents }) => incidents),
       leftOut: answers.reduce((sum, { leftOut }) => sum + leftOut, untaken),
       silent: this.#expected().filter((process) => !heard.has(process)),
     };

@@ -1,6 +1,6 @@
 import type { EndedCall, FoundIncident, HeldLock, LockProcess, WaitingCall } from './survey.js';
 import type { ForcedNotice } from './incident-log.js';
-import { fits, type Fields } from './shape.js';
+import { fits, type Fields, type Shape } from './shape.js';
 
 /** Asks all processes what they hold, and what waits there. */
 export interface Roll {
@@ -48,8 +48,7 @@ export interface RollAnswer {
   readonly held: readonly Row<HeldLock>[];
   readonly waiting: readonly Row<WaitingCall>[];
   readonly ended: readonly Row<EndedCall>[];
-  /** Undefined from older versions. */
-  readonly incidents?: readonly Row<FoundIncident>[] | undefined;
+  readonly incidents: readonly Row<FoundIncident>[];
 }
 
 const COUNT = { maybe: 'count' } as const;
@@ -57,10 +56,18 @@ const MS = { maybe: 'ms' } as const;
 const OFFSET = { maybe: 'offset' } as const;
 const TEXT = { maybe: 'text' } as const;
 
+/** Stands for a field that another version does not send. A name of a process, lock, call or incident is always sent. */
+const ZERO = { is: 'count', or: 0 } as const;
+const NO_TIME = { is: 'ms', or: 0 } as const;
+const EMPTY = { is: 'text', or: '' } as const;
+const NOT_SAID = { is: 'text', or: 'not said' } as const;
+const NO = { is: 'boolean', or: false } as const;
+const YES = { is: 'boolean', or: true } as const;
+
 const HEALTH = {
-  status: ['up', 'degraded', 'down'],
-  reasons: { list: 'text' },
-  reachable: 'boolean',
+  status: NOT_SAID,
+  reasons: listOf('text'),
+  reachable: YES,
   unreachableMs: MS,
   refusingMs: MS,
   failure: TEXT,
@@ -68,76 +75,73 @@ const HEALTH = {
   clockSkewMs: OFFSET,
   leastMarginMs: OFFSET,
   majority: COUNT,
-  members: { maybe: { list: { reachable: 'boolean', voting: { maybe: 'boolean' }, refuses: { maybe: ['readOnly', 'full'] } } } },
+  members: { maybe: { list: { reachable: YES, voting: { maybe: 'boolean' }, refuses: TEXT } } },
 } as const;
 
-const CALL = { key: 'text', name: 'text', site: 'text', description: TEXT } as const;
+const CALL = { key: 'text', name: EMPTY, site: EMPTY, description: TEXT } as const;
 
-const FORCED_BY = { by: TEXT, reason: TEXT, process: 'text' } as const;
+const FORCED_BY = { by: TEXT, reason: TEXT, process: EMPTY } as const;
 
 export const FORCED: Fields = { kind: ['forced'], from: 'text', key: 'text', fence: 'count', ...FORCED_BY };
 
 const BYE: Fields = { kind: ['bye'], process: 'text' };
 
-const ROLL: Fields = { kind: ['roll'], id: 'text', from: 'text', to: 'text', recent: 'boolean', health: 'boolean', incidentsMs: MS };
+export const ROLL: Fields = { kind: ['roll'], id: 'text', from: 'text', to: 'text', recent: NO, health: NO, incidentsMs: MS };
 
 export const ANSWER: Fields = {
   kind: ['answer'],
   id: 'text',
   process: {
     id: 'text',
-    host: 'text',
-    pid: 'count',
-    version: 'text',
-    upMs: 'ms',
-    held: 'count',
-    waiting: 'count',
+    host: NOT_SAID,
+    pid: ZERO,
+    version: NOT_SAID,
+    upMs: NO_TIME,
+    held: ZERO,
+    waiting: ZERO,
     health: { maybe: HEALTH },
   },
-  part: 'count',
-  parts: 'count',
-  leftOut: 'count',
-  held: { list: { ...CALL, fence: 'count', callFence: 'count', heldMs: 'ms', remainingMs: MS } },
-  waiting: { list: { ...CALL, id: 'text', waitedMs: 'ms', leftMs: 'ms', holds: { list: { key: 'text', fence: 'count' } } } },
-  ended: {
-    list: {
-      ...CALL,
-      id: 'text',
-      fence: COUNT,
-      waitedMs: 'ms',
-      heldMs: 'ms',
-      agoMs: 'ms',
-      outcome: ['released', 'lost', 'refused'],
-      reason: TEXT,
-      servedMs: MS,
-      ranOnMs: MS,
-      instead: TEXT,
+  part: ZERO,
+  parts: { is: 'count', or: 1 },
+  leftOut: ZERO,
+  held: listOf({ ...CALL, fence: 'count', callFence: 'count', heldMs: NO_TIME, remainingMs: MS }),
+  waiting: listOf({ ...CALL, id: 'text', waitedMs: NO_TIME, leftMs: NO_TIME, holds: listOf({ key: 'text', fence: 'count' }) }),
+  ended: listOf({
+    ...CALL,
+    id: 'text',
+    fence: COUNT,
+    waitedMs: NO_TIME,
+    heldMs: NO_TIME,
+    agoMs: NO_TIME,
+    outcome: NOT_SAID,
+    reason: TEXT,
+    servedMs: MS,
+    ranOnMs: MS,
+    instead: TEXT,
+  }),
+  incidents: listOf({
+    ...CALL,
+    id: 'text',
+    key: EMPTY,
+    type: NOT_SAID,
+    agoMs: NO_TIME,
+    count: { is: 'count', or: 1 },
+    fence: COUNT,
+    reason: TEXT,
+    lastedMs: MS,
+    error: TEXT,
+    holder: TEXT,
+    forcedBy: { maybe: FORCED_BY },
+    scope: TEXT,
+    calls: {
+      maybe: { list: { process: EMPTY, site: EMPTY, holds: EMPTY, heldMs: NO_TIME, waitsFor: EMPTY, waitedMs: NO_TIME } },
     },
-  },
-  incidents: {
-    maybe: {
-      list: {
-        ...CALL,
-        id: 'text',
-        type: ['lost', 'forced', 'cycle', 'refused', 'releaseFailed', 'storeUnavailable', 'storeAnswered'],
-        agoMs: 'ms',
-        count: 'count',
-        fence: COUNT,
-        reason: TEXT,
-        lastedMs: MS,
-        error: TEXT,
-        holder: TEXT,
-        forcedBy: { maybe: FORCED_BY },
-        scope: { maybe: ['process', 'fleet'] },
-        calls: {
-          maybe: {
-            list: { process: 'text', site: 'text', holds: 'text', heldMs: 'ms', waitsFor: 'text', waitedMs: 'ms' },
-          },
-        },
-      },
-    },
-  },
+  }),
 };
+
+function listOf<Item extends Shape>(list: Item): { readonly is: { readonly list: Item }; readonly or: readonly [] } {
+  return { is: { list }, or: [] };
+}
 
 export function isRoll(message: unknown): message is Roll {
   return fits(message, ROLL);

@@ -1,9 +1,19 @@
 /**
- * What a field of a message has to be: a kind of value, one of several texts, a list, an object, or one of them that may be left out.
- * `count`: a whole number from 0, such as a fence. `ms`: a time span. `offset`: one that may be negative.
+ * The form of a field of a message: a kind of value, one of several texts, a list, an object, or one of them that may
+ * be left out. `count`: a whole number from 0, such as a fence. `ms`: a time span. `offset`: one that may be negative.
+ * `or`: stands for a value that is missing. Words of a closed set are texts: a process of a later version may have others.
  */
 export type Shape =
-  'text' | 'count' | 'ms' | 'offset' | 'boolean' | readonly string[] | { readonly list: Shape } | { readonly maybe: Shape } | Fields;
+  | 'text'
+  | 'count'
+  | 'ms'
+  | 'offset'
+  | 'boolean'
+  | readonly string[]
+  | { readonly list: Shape }
+  | { readonly maybe: Shape }
+  | { readonly is: Shape; readonly or: unknown }
+  | Fields;
 
 /** The fields of an object. It may have others, which newer versions send. */
 export interface Fields {
@@ -43,8 +53,8 @@ function fitsParts(value: unknown, shape: Exclude<Shape, string>): boolean {
   if (Array.isArray(shape)) {
     return shape.includes(value);
   }
-  if (has(shape, 'maybe')) {
-    return value === undefined || fits(value, shape.maybe);
+  if (has(shape, 'maybe') || has(shape, 'is')) {
+    return value === undefined || fits(value, 'is' in shape ? shape.is : shape.maybe);
   }
   if (has(shape, 'list')) {
     return Array.isArray(value) && value.every((item) => fits(item, shape.list));
@@ -56,16 +66,21 @@ function fitsParts(value: unknown, shape: Exclude<Shape, string>): boolean {
   );
 }
 
-function has<Name extends 'list' | 'maybe'>(shape: object, name: Name): shape is { readonly [N in Name]: Shape } {
-  return name in shape;
+function has<Name extends 'list' | 'maybe'>(shape: Shape, name: Name): shape is { readonly [N in Name]: Shape };
+function has(shape: Shape, name: 'is'): shape is { readonly is: Shape; readonly or: unknown };
+function has(shape: Shape, name: string): boolean {
+  return typeof shape === 'object' && name in shape;
 }
 
-/** A copy of a value that fits, without the fields that its shape does not name. */
+/** A copy of a value that fits: defaults stand for missing fields, and fields that its shape does not name are left out. */
 export function onlyShaped<T>(value: T, shape: Shape): T {
   return shaped(value, shape) as T;
 }
 
 function shaped(value: unknown, shape: Shape): unknown {
+  if (has(shape, 'is')) {
+    return value === undefined ? shape.or : shaped(value, shape.is);
+  }
   if (value === undefined || typeof shape === 'string' || Array.isArray(shape)) {
     return value;
   }

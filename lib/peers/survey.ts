@@ -1,7 +1,23 @@
 import type { Cycle, CycleCall } from '../core/words/cycle-call.js';
 import type { LockErrorCode, LostReason } from '../core/words/errors.js';
 import type { ForcedBy, RefusedReason } from '../core/words/lock-event.js';
-import type { LockHealth } from '../core/words/lock-health.js';
+import type { HealthReason, HealthStatus, LockHealth, MemberHealth } from '../core/words/lock-health.js';
+
+/** A word that another process says: one of those that are known here, or one of a later version. */
+export type Word<Known extends string> = Known | (string & Record<never, never>);
+
+/** The health of a store, as a process tells it. */
+export interface PeerHealth extends Omit<LockHealth, 'status' | 'reasons' | 'members' | 'refuses'> {
+  readonly status: Word<HealthStatus>;
+  readonly reasons: readonly Word<HealthReason>[];
+  readonly members?: readonly PeerMember[] | undefined;
+  readonly refuses?: Word<NonNullable<LockHealth['refuses']>> | undefined;
+}
+
+/** One of its servers, as a process says. */
+export interface PeerMember extends Omit<MemberHealth, 'refuses'> {
+  readonly refuses?: Word<NonNullable<MemberHealth['refuses']>> | undefined;
+}
 
 /** A lock by its key, and the grant that it is held by. */
 export interface HeldAt {
@@ -54,9 +70,9 @@ export interface EndedCall extends PeerCall {
   readonly heldMs: number;
   /** How long ago it ended, in milliseconds. */
   readonly agoMs: number;
-  readonly outcome: 'released' | 'lost' | 'refused';
+  readonly outcome: Word<'released' | 'lost' | 'refused'>;
   /** Why it was lost or refused. */
-  readonly reason: LostReason | RefusedReason | undefined;
+  readonly reason: Word<LostReason | RefusedReason> | undefined;
   /** For how long other calls of its process had had the grant before it, in milliseconds; `fence` is the time of the grant. */
   readonly servedMs?: number | undefined;
   /** For how long its code ran on after the loss, in milliseconds, where that has ended since. */
@@ -83,7 +99,7 @@ export type IncidentType = 'lost' | 'forced' | 'cycle' | 'refused' | 'releaseFai
 export interface LockIncident {
   /** Names it, so that one that is told twice is known. */
   readonly id: string;
-  readonly type: IncidentType;
+  readonly type: Word<IncidentType>;
   /** When it happened, by the clock of the process that asks; of several refusals, the last. */
   readonly at: Date;
   /** Empty for an outage. */
@@ -104,7 +120,7 @@ export interface LockIncident {
   /** The fence of the call. */
   readonly fence?: number | undefined;
   /** Why the lock was lost or the call refused, or the code of the error. */
-  readonly reason?: LostReason | RefusedReason | LockErrorCode | undefined;
+  readonly reason?: Word<LostReason | RefusedReason | LockErrorCode> | undefined;
   /** For how long the lock had been held, the call had waited (of several, the longest) or the store had been away, in milliseconds. */
   readonly lastedMs?: number | undefined;
   /** The text of the error of an outage, or of a release that failed. */
@@ -114,7 +130,7 @@ export interface LockIncident {
   /** Who released the lock by force, where that was told. */
   readonly forcedBy?: ForcedBy | undefined;
   /** Whether the calls of a cycle were of one process or of several. */
-  readonly scope?: Cycle['scope'] | undefined;
+  readonly scope?: Word<Cycle['scope']> | undefined;
   /** The calls of a cycle; the one of `site` and `key` gave way. */
   readonly calls?: readonly CycleCall[] | undefined;
 }
@@ -138,7 +154,7 @@ export interface LockProcess {
   readonly held: number;
   readonly waiting: number;
   /** What it says of the store; undefined where it was not asked for. */
-  readonly health: LockHealth | undefined;
+  readonly health: PeerHealth | undefined;
 }
 
 /** What the processes of a store say, all at about the same time. */

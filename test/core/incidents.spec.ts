@@ -6,7 +6,7 @@ import { LOCK_CHANNEL, type EventOfLock, type LockEvent } from '../../lib/core/w
 import type { LockService } from '../../lib/nest/lock.service';
 import type { ForceReleaseOptions, IncidentOptions } from '../../lib/nest/lock-service.options';
 import { IncidentLog } from '../../lib/peers/incident-log';
-import type { IncidentType, LockIncident } from '../../lib/peers/survey';
+import type { LockIncident } from '../../lib/peers/survey';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { ManualClock } from '../support/manual-clock';
 import { makeLocks } from '../support/make-locks';
@@ -45,7 +45,7 @@ beforeEach(() => {
   locks = makeLocks(store, { deadlocksAfterMs: 1_000 });
 });
 
-const told = async (options?: IncidentOptions): Promise<[IncidentType, string, unknown][]> =>
+const told = async (options?: IncidentOptions): Promise<[string, string, unknown][]> =>
   (await locks.incidents(options)).map(({ type, key, reason }) => [type, key, reason]);
 
 test('a loss and the release by force that caused it are told, the last one first, with who, when and for how long', async () => {

@@ -61,15 +61,31 @@ describe('a survey', () => {
     expect(await locks.survey({})).toMatchObject({ processes: [{}], silent: [process.id] });
   });
 
-  test.each([
-    null,
-    'up',
-    { status: 'fine' },
-    { status: 'up', reasons: 'x' },
-    { status: 'up', reasons: [], reachable: true, latencyMs: 'x' },
-  ])('takes no answer whose health is %j', async (health) => {
-    peer(() => [{ ...answer, process: { ...process, health } }]);
-    expect((await makeLocks(store).survey({})).processes).toHaveLength(1);
+  test.each([null, 'up', { status: 7 }, { status: 'up', reasons: 'x' }, { status: 'up', reasons: [], reachable: true, latencyMs: 'x' }])(
+    'takes no answer whose health is %j',
+    async (health) => {
+      peer(() => [{ ...answer, process: { ...process, health } }]);
+      expect((await makeLocks(store).survey({})).processes).toHaveLength(1);
+    },
+  );
+
+  test('takes an answer of a later version: its words as they are, and what it does not say as not said', async () => {
+    const words = { outcome: 'recycled', reason: 'sunspots' };
+    const later = { id: 'i', type: 'evaporated', scope: 'galaxy', orbit: {} };
+    const health = { status: 'frostbitten', reasons: ['thawing'], members: [{ refuses: 'moody' }] };
+    const ended = { key: 'k', id: 'e', ...words };
+    const bare = { kind: 'answer', process: { id: process.id, health }, held: [{ key: 'k', fence: 7, callFence: 7 }], ended: [ended] };
+    peer(() => [{ ...bare, incidents: [later], songs: [] }]);
+    const { processes, held: locks, ended: calls, incidents } = await makeLocks(store).survey({});
+    expect(processes[1]).toMatchObject({
+      host: 'not said',
+      upMs: 0,
+      health: { status: 'frostbitten', reasons: ['thawing'], reachable: true },
+    });
+    expect(processes[1]?.health?.members).toEqual([{ reachable: true, refuses: 'moody' }]);
+    expect(locks).toMatchObject([{ key: 'k', site: '', heldMs: 0 }]);
+    expect(calls).toMatchObject([{ ...words, waitedMs: 0 }]);
+    expect(incidents).toMatchObject([{ type: 'evaporated', scope: 'galaxy', key: '', count: 1, agoMs: 0 }]);
   });
 
   test('takes no answer whose ended calls have another reason than a text', async () => {

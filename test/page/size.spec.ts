@@ -8,9 +8,9 @@ function sum(sizes: readonly number[]): number {
   return sizes.reduce((all, size) => all + size, 0);
 }
 
-test('the front end has 80 kB at most, and 25 KiB compressed', () => {
+test('the front end has 80 kB at most, and 26 KiB compressed', () => {
   expect(sum(FILES.map(({ length }) => length))).toBeLessThan(80_000);
-  expect(sum(FILES.map((file) => gzipSync(file, { level: 9 }).length))).toBeLessThan(25 * 1_024);
+  expect(sum(FILES.map((file) => gzipSync(file, { level: 9 }).length))).toBeLessThan(26 * 1_024);
 });
 
 test('both formats of the package have one copy of it, and nothing of it comes from elsewhere', () => {

@@ -4,6 +4,7 @@ import { useNow } from './clock.js';
 import { useLiveState, type Change } from './live-state.js';
 import type { LockRow } from './model/lock-rows.js';
 import type { State } from './model/state.js';
+import { Boundary } from './parts/boundary.js';
 import { ConnectionNotice } from './parts/connection-notice.js';
 import { Empty } from './parts/empty.js';
 import { Header } from './parts/header.js';
@@ -39,21 +40,31 @@ export function App(): VNode {
       <button type="button" class="hidden skip" onClick={() => document.getElementById('content')?.focus()}>
         Skip to content
       </button>
-      <Header state={state} route={route} now={now} />
+      <Boundary what="The title" at={state.at}>
+        <Header state={state} route={route} now={now} />
+      </Boundary>
       <main id="content" tabIndex={-1}>
         <ConnectionNotice state={state} now={now} />
-        <StoreNotices state={state} now={now} />
+        <Boundary what="What is wrong with the stores" at={state.at}>
+          <StoreNotices state={state} now={now} />
+        </Boundary>
         {state.at === undefined ? (
           <Empty title={state.connection === 'broken' ? 'No answer yet' : 'Asking the processes …'}>
             Every process that uses the store is asked what it holds.
           </Empty>
         ) : (
-          <Current route={route} state={state} now={now} change={change} askRelease={askRelease} />
+          <Boundary key={JSON.stringify(route)} what="This view" at={state.at}>
+            <Current route={route} state={state} now={now} change={change} askRelease={askRelease} />
+          </Boundary>
         )}
       </main>
-      <Losses losses={state.losses} />
+      <Boundary what="The news" at={state.at}>
+        <Losses losses={state.losses} />
+      </Boundary>
       {toRelease && (
-        <ReleaseDialog row={toRelease} now={now} hidesKeys={state.info?.hideKeys === true} close={() => setToRelease(undefined)} />
+        <Boundary what="The dialog" at={state.at}>
+          <ReleaseDialog row={toRelease} now={now} hidesKeys={state.info?.hideKeys === true} close={() => setToRelease(undefined)} />
+        </Boundary>
       )}
     </>
   );

@@ -1,5 +1,6 @@
 import type { ConnectionStatus } from '../model/state.js';
 import { addressOf } from './addresses.js';
+import { completed } from './completed.js';
 import { follow, type Followed } from './follow.js';
 import { messageIn } from './messages.js';
 import type { PageInfo } from '../../snapshot.js';
@@ -122,7 +123,7 @@ export class Live {
     if (message.kind === 'page') {
       this.#listener.info(message);
     } else if ('stores' in message) {
-      const survey = follow(this.#last, message, Date.now());
+      const survey = follow(this.#last, completed(message), Date.now());
       if (status === 'live') {
         this.#last = survey;
       }

@@ -8,7 +8,7 @@ export function messageIn(text: string): Message | undefined {
   let value: unknown = text;
   for (let depth = 0; depth < 4; depth++) {
     if (typeof value === 'string') {
-      value = JSON.parse(value);
+      value = parsed(value);
     }
     if (typeof value !== 'object' || value === null) {
       return undefined;
@@ -19,4 +19,12 @@ export function messageIn(text: string): Message | undefined {
     value = (value as { data?: unknown }).data;
   }
   return undefined;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

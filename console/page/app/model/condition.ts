@@ -1,18 +1,19 @@
-import type { HealthReason, HealthStatus, LockHealth } from '../../../../lib/core/words/lock-health.js';
+import type { HealthReason, HealthStatus } from '../../../../lib/core/words/lock-health.js';
+import type { PeerHealth, Word } from '../../../../lib/peers/survey.js';
 import type { StoreSnapshot } from '../../snapshot.js';
 
 /** How a store is; `unknown`: no process could tell in time. */
 export type Condition = HealthStatus | 'unknown';
 
-/** Something that is wrong with a store; `unknown`: no process could tell how it is. */
+/** Something that is wrong with a store; empty: no process could tell how it is. */
 export interface Trouble {
-  readonly reason: HealthReason | 'unknown';
+  readonly reason: Word<HealthReason | ''>;
   /** Since when, by the clock of this browser, in milliseconds: as the processes say, or since it was first seen here. */
   readonly since: number;
   /** The processes that say so, by their ids. */
   readonly saidBy: readonly string[];
   /** What the first of them says. */
-  readonly health: LockHealth | undefined;
+  readonly health: PeerHealth | undefined;
 }
 
 /** The condition of a store, and what is wrong with it. */
@@ -31,14 +32,16 @@ export function conditionOf({ processes, failed }: StoreSnapshot, before: readon
   const said = processes.flatMap(({ id, health }) => (health ? [{ id, health }] : []));
   const since = new Map(before.map((trouble) => [trouble.reason, trouble.since]));
   if (failed !== undefined || said.length === 0) {
-    const trouble: Trouble = { reason: 'unknown', since: since.get('unknown') ?? at, saidBy: [], health: undefined };
+    const trouble: Trouble = { reason: '', since: since.get('') ?? at, saidBy: [], health: undefined };
     return { condition: 'unknown', troubles: [trouble], isHeard: false };
   }
-  const reasons = new Set(said.flatMap(({ health }) => health.reasons));
+  const reasons = new Set(said.flatMap(({ health }) => troublesIn(health)));
+  const statuses = new Set(said.map(({ health }) => health.status));
   return {
-    condition: (['down', 'degraded'] as const).find((status) => said.some(({ health }) => health.status === status)) ?? 'up',
+    // A status of a later version is none that is known to be good.
+    condition: statuses.has('down') ? 'down' : [...statuses].every((status) => status === 'up') ? 'up' : 'degraded',
     troubles: [...reasons].map((reason) => {
-      const saying = said.filter(({ health }) => health.reasons.includes(reason));
+      const saying = said.filter(({ health }) => troublesIn(health).includes(reason));
       const knownMs = Math.max(...saying.map(({ health }) => knownMsOf(reason, health)));
       const seenAt = since.get(reason) ?? at;
       return { reason, since: Math.min(seenAt, at - knownMs), saidBy: saying.map(({ id }) => id), health: saying[0]?.health };
@@ -48,6 +51,11 @@ export function conditionOf({ processes, failed }: StoreSnapshot, before: readon
   };
 }
 
-function knownMsOf(reason: Trouble['reason'], { unreachableMs = 0, refusingMs = 0 }: LockHealth): number {
+/** Why a process says that something is wrong: a status of a later version may have no reason. */
+function troublesIn({ status, reasons }: PeerHealth): readonly Trouble['reason'][] {
+  return reasons.length > 0 || status === 'up' ? reasons : [status];
+}
+
+function knownMsOf(reason: Trouble['reason'], { unreachableMs = 0, refusingMs = 0 }: PeerHealth): number {
   return reason === 'unreachable' ? unreachableMs : REFUSING.has(reason) ? refusingMs : 0;
 }

@@ -1,5 +1,8 @@
-/** A time span for people: `340 ms`, `8.2 s`, `3 min 05 s`, `2 h 10 min`. */
+/** A time span for people, such as `340 ms`, `8.2 s`, `2 h 10 min`; a process of another version may not say it. */
 export function span(ms: number): string {
+  if (!Number.isFinite(ms)) {
+    return '–';
+  }
   if (ms < 1_000) {
     return `${Math.max(0, Math.round(ms))} ms`;
   }

@@ -19,6 +19,11 @@ export function gaveUp({ outcome, reason }: Ended): boolean {
   return outcome === 'refused' && reason !== 'aborted';
 }
 
+/** Whether a call had its lock: one that ended in a way that is not known here had it where it had a fence. */
+export function hadLock({ outcome, fence }: Ended): boolean {
+  return outcome === 'released' || outcome === 'lost' || (outcome !== 'refused' && fence !== undefined);
+}
+
 const UNUSED = { acquired: 0, waitedMs: 0, p95Ms: undefined, refused: 0, lost: 0, heldNow: 0, waitingNow: 0 } as const;
 
 /** The names, of all stores, those with the longest waits first. */
@@ -33,7 +38,7 @@ export function hotNames({ stores }: State, now: number): HotName[] {
     for (const call of ended) {
       const { name, outcome, waitedMs } = call;
       const hot = of(name);
-      hot.acquired += outcome === 'refused' ? 0 : 1;
+      hot.acquired += hadLock(call) ? 1 : 0;
       hot.refused += gaveUp(call) ? 1 : 0;
       hot.lost += outcome === 'lost' ? 1 : 0;
       hot.waitedMs += waitedMs;

@@ -1,4 +1,5 @@
 import type { ForcedBy } from '../../../../lib/core/words/lock-event.js';
+import { printable } from '../../../../lib/core/words/shown.js';
 import { counted, span } from './format.js';
 import { shownProcess } from './processes.js';
 import type { Incident, State, StoreState } from './state.js';
@@ -24,22 +25,29 @@ export function incidentsOf({ incidents }: StoreState, key: string): readonly In
 
 /** What happened, in a word or two, and how bad that is. */
 export function incidentTitle({ type, reason, count }: Incident): readonly ['bad' | 'warn' | 'good', string] {
+  const times = count > 1 ? ` × ${count.toLocaleString('en')}` : '';
   switch (type) {
     case 'lost':
-      return ['bad', `lost: ${reason}`];
+      return ['bad', because('lost', reason)];
     case 'forced':
       return ['bad', 'released by force'];
     case 'cycle':
       return ['bad', 'deadlock'];
     case 'refused':
-      return ['warn', `${reason === 'busy' ? 'gave up' : `refused: ${reason}`}${count > 1 ? ` × ${count.toLocaleString('en')}` : ''}`];
+      return ['warn', `${reason === 'busy' ? 'gave up' : because('refused', reason)}${times}`];
     case 'releaseFailed':
       return ['warn', 'release failed'];
     case 'storeUnavailable':
       return ['bad', 'store does not answer'];
     case 'storeAnswered':
       return ['good', 'store answers again'];
+    default:
+      return ['warn', `${because(printable(type), reason)}${times}`];
   }
+}
+
+function because(what: string, reason: string | undefined): string {
+  return reason === undefined ? what : `${what}: ${printable(reason)}`;
 }
 
 /** What else is known of it, as a sentence; empty for nothing. */
@@ -59,6 +67,8 @@ export function incidentDetail({ type, lastedMs = 0, holder, scope, calls = [], 
       return forcedBy ? `Released ${forcedWords(forcedBy)}` : '';
     case 'storeUnavailable':
       return '';
+    default:
+      return 'A process of another version says so.';
   }
 }
 

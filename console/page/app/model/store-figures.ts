@@ -1,4 +1,5 @@
-import type { LockHealth } from '../../../../lib/core/words/lock-health.js';
+import { printable } from '../../../../lib/core/words/shown.js';
+import type { PeerHealth } from '../../../../lib/peers/survey.js';
 import type { Tile } from '../parts/tiles.js';
 import type { StoreState } from './state.js';
 
@@ -20,12 +21,15 @@ export function storeFigures({ processes, silent }: StoreState): Tile[] {
   ];
 }
 
-function statusTile(health: readonly LockHealth[]): Tile {
-  const worst = (['down', 'degraded', 'up'] as const).find((status) => health.some((each) => each.status === status));
-  return { label: 'Locks are', value: worst ?? '–', tone: worst === 'down' ? 'bad' : worst === 'degraded' ? 'warn' : undefined };
+function statusTile(health: readonly PeerHealth[]): Tile {
+  const said = health.map(({ status }) => status);
+  // A word of a later version is worse than one that is known to be good.
+  const worst = ['down', 'degraded'].find((status) => said.includes(status)) ?? said.find((status) => status !== 'up') ?? said[0];
+  const tone = worst === undefined || worst === 'up' ? undefined : worst === 'down' ? 'bad' : 'warn';
+  return { label: 'Locks are', value: worst === undefined ? '–' : printable(worst), tone };
 }
 
-function serversTile(health: readonly LockHealth[]): Tile {
+function serversTile(health: readonly PeerHealth[]): Tile {
   const members = health.find((each) => each.members !== undefined)?.members;
   if (members) {
     const usable = members.filter((member) => member.reachable && member.voting !== false && !member.refuses).length;
@@ -35,7 +39,7 @@ function serversTile(health: readonly LockHealth[]): Tile {
   return { label: 'May evict locks', value: evicts ? 'yes' : 'no', tone: evicts ? 'bad' : undefined };
 }
 
-function most(health: readonly LockHealth[], value: (health: LockHealth) => number | undefined, unit: string): string {
+function most(health: readonly PeerHealth[], value: (health: PeerHealth) => number | undefined, unit: string): string {
   const values = health.flatMap((each) => value(each) ?? []);
   return values.length > 0 ? `${Math.max(...values).toFixed(1)}${unit}` : '–';
 }

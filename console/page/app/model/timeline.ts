@@ -1,5 +1,5 @@
 import { groupedBy } from '../../../../lib/core/words/grouped-by.js';
-import { gaveUp } from './hot-names.js';
+import { gaveUp, hadLock } from './hot-names.js';
 import type { Ended, Held, StoreState, Waiting } from './state.js';
 
 /** A stretch of time, drawn as a bar. */
@@ -44,10 +44,7 @@ function endedBars(call: Ended): Owned[] {
   const common = { site, fence, reason };
   const wait: Bar = { ...common, id: `${id} wait`, kind: gaveUp(call) ? 'refused' : 'wait', from: got - waitedMs, to: got };
   const hold: Bar = { ...common, id, kind: outcome === 'lost' ? 'lost' : 'hold', from: got, to: endedAt + ranOnMs };
-  return [
-    ...(waitedMs > 0 || outcome === 'refused' ? [[process, wait] as const] : []),
-    ...(outcome === 'refused' ? [] : [[process, hold] as const]),
-  ];
+  return [...(waitedMs > 0 || !hadLock(call) ? [[process, wait] as const] : []), ...(hadLock(call) ? [[process, hold] as const] : [])];
 }
 
 function runningBar({ process, site, callFence, since, fence }: Held, now: number): Bar {

@@ -1,5 +1,7 @@
-import type { LockHealth } from '../../../../lib/core/words/lock-health.js';
+import type { PeerHealth } from '../../../../lib/peers/survey.js';
+import { printable } from '../../../../lib/core/words/shown.js';
 import type { Trouble } from './condition.js';
+import { known } from './known-word.js';
 
 /** What is wrong, after the name of the store, and what follows from it. */
 type Words = readonly [what: string, consequence: string];
@@ -9,7 +11,7 @@ const NO_GRANT = 'No call gets a lock.';
 /** A trouble of a store in words. */
 export function troubleWords({ reason, health }: Trouble): Words {
   switch (reason) {
-    case 'unknown':
+    case '':
       return ['could not be asked', 'What you see of it is old.'];
     case 'unreachable':
       return ['does not answer', `${NO_GRANT} Locks that are held end with their leases, and those of other processes are not seen here.`];
@@ -36,23 +38,25 @@ export function troubleWords({ reason, health }: Trouble): Words {
       return [`has a clock that is off by ${skew(health)}`, 'A failover may end leases too early or too late.'];
     case 'closing':
       return ['is being closed: the application shuts down', 'It takes no more locks.'];
+    default:
+      return [`has a trouble that this page does not know: “${printable(reason)}”`, 'A process of another version says so.'];
   }
 }
 
-function votes({ members = [], majority }: Partial<LockHealth> = {}): string {
+function votes({ members = [], majority }: Partial<PeerHealth> = {}): string {
   return `${members.filter(({ voting }) => voting).length} of ${members.length} count, and a grant needs ${majority ?? 'more'}`;
 }
 
-const REFUSALS = { readOnly: ' (read-only)', full: ' (full)' } as const;
+const REFUSALS = { readOnly: 'read-only' } as const;
 
 /** The servers that do not answer, take no locks or have no vote, by their numbers. */
-function missing({ members = [] }: Partial<LockHealth> = {}): string {
+function missing({ members = [] }: Partial<PeerHealth> = {}): string {
   const numbers = members.flatMap(({ reachable, voting, refuses }, at) =>
-    !reachable || voting === false || refuses ? [`${at + 1}${refuses ? REFUSALS[refuses] : ''}`] : [],
+    !reachable || voting === false || refuses ? [`${at + 1}${refuses ? ` (${printable(known(REFUSALS, refuses) ?? refuses)})` : ''}`] : [],
   );
   return `server ${numbers.join(' and ')} of ${members.length}`;
 }
 
-function skew({ clockSkewMs = 0 }: Partial<LockHealth> = {}): string {
+function skew({ clockSkewMs = 0 }: Partial<PeerHealth> = {}): string {
   return `${(Math.abs(clockSkewMs) / 1_000).toFixed(1)} s`;
 }

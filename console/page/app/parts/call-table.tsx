@@ -1,6 +1,8 @@
 import type { VNode } from 'preact';
+import { printable } from '../../../../lib/core/words/shown.js';
 import { span, timeOfDay } from '../model/format.js';
-import { gaveUp } from '../model/hot-names.js';
+import { gaveUp, hadLock } from '../model/hot-names.js';
+import { known } from '../model/known-word.js';
 import { processName } from '../model/processes.js';
 import type { Ended, StoreState } from '../model/state.js';
 import { DataTable } from './data-table.js';
@@ -20,7 +22,7 @@ const HEADS = [
   ['Fence', 'wide number'],
 ] as const;
 
-const OUTCOMES: Readonly<Record<Ended['outcome'], readonly [Tone, string]>> = {
+const OUTCOMES: Readonly<Record<'released' | 'lost' | 'refused', readonly [Tone, string]>> = {
   released: ['good', 'released'],
   lost: ['bad', 'lost'],
   refused: ['warn', 'gave up'],
@@ -48,19 +50,20 @@ export function CallTable({ store, lockKey }: { readonly store: StoreState; read
 }
 
 function CallRow({ store, call }: { readonly store: StoreState; readonly call: Ended }): VNode {
-  const [tone, word] = call.outcome === 'refused' && !gaveUp(call) ? (['plain', ''] as const) : OUTCOMES[call.outcome];
+  const isAborted = call.outcome === 'refused' && !gaveUp(call);
+  const [tone, word] = isAborted ? (['plain', ''] as const) : (known(OUTCOMES, call.outcome) ?? (['plain', call.outcome] as const));
   return (
     <tr>
       <td class="mono">{timeOfDay(call.endedAt)}</td>
       <td>
-        <Pill tone={tone}>{[word, call.reason].filter(Boolean).join(': ')}</Pill>
+        <Pill tone={tone}>{printable([word, call.reason].filter(Boolean).join(': '))}</Pill>
       </td>
       <td>
         <Site call={call} />
       </td>
       <td class="wide">{processName(store, call.process)}</td>
       <td class="number">{span(call.waitedMs)}</td>
-      <td class="number">{call.outcome === 'refused' ? '–' : span(call.heldMs)}</td>
+      <td class="number">{hadLock(call) ? span(call.heldMs) : '–'}</td>
       <td class="wide number mono muted">{call.fence ?? '–'}</td>
     </tr>
   );

@@ -14,16 +14,8 @@ const WORDS: Readonly<Record<Bar['kind'], string>> = {
   overlap: 'ran beside the next holder',
 };
 
-/** Where each kind of bar is in its lane: a hold is thick, and the wait before it thin and below. */
-const PLACES: Readonly<Record<Bar['kind'], readonly [y: number, height: number]>> = {
-  hold: [5, 16],
-  running: [5, 16],
-  lost: [5, 16],
-  overlap: [5, 16],
-  wait: [25, 4],
-  waiting: [25, 4],
-  refused: [25, 4],
-};
+/** A hold is thick in its lane, and the wait before it thin and below. */
+const THIN: ReadonlySet<Bar['kind']> = new Set(['wait', 'waiting', 'refused']);
 
 const TICKS = [0, 0.25, 0.5, 0.75, 1] as const;
 
@@ -70,41 +62,36 @@ export function Gantt({ store, lanes, from, to }: GanttProps): VNode {
 }
 
 function BarShape({ bar, from, to }: { readonly bar: Bar } & Pick<GanttProps, 'from' | 'to'>): VNode {
-  const [y, height] = PLACES[bar.kind];
+  const isThin = THIN.has(bar.kind);
   const start = Math.max(bar.from, from);
   const part = (ms: number): string => `${((ms / (to - from)) * 100).toFixed(3)}%`;
   const fence = bar.fence === undefined ? '' : `, fence ${bar.fence}`;
   const reason = bar.reason === undefined ? '' : ` (${bar.reason})`;
   return (
-    <rect class={`b ${bar.kind}`} x={part(start - from)} y={y} width={part(Math.max(0, bar.to - start))} height={height} rx="2">
+    <rect
+      class={`b ${bar.kind}`}
+      x={part(start - from)}
+      y={isThin ? 25 : 5}
+      width={part(Math.max(0, bar.to - start))}
+      height={isThin ? 4 : 16}
+      rx="2"
+    >
       <title>{`${bar.site} ${WORDS[bar.kind]} for ${span(bar.to - bar.from)}${reason}${fence}`}</title>
     </rect>
   );
 }
 
+const LEGEND = ['hold', 'running', 'lost', 'overlap', 'wait', 'refused'] as const;
+
 function Legend(): VNode {
-  const kinds = [
-    ['hold', 'held'],
-    ['running', 'holds now'],
-    ['lost', 'lost'],
-    ['overlap', 'beside the next holder'],
-    ['wait', 'waited'],
-    ['refused', 'gave up'],
-  ] as const;
   return (
     <figcaption class="legend">
-      {kinds.map(([kind, words]) => (
+      {LEGEND.map((kind) => (
         <span key={kind}>
           <svg width="18" height="12" aria-hidden="true">
-            <rect
-              class={`b ${kind}`}
-              width="18"
-              y={kind === 'wait' || kind === 'refused' ? 4 : 1}
-              height={kind === 'wait' || kind === 'refused' ? 4 : 10}
-              rx="2"
-            />
+            <rect class={`b ${kind}`} width="18" y={THIN.has(kind) ? 4 : 1} height={THIN.has(kind) ? 4 : 10} rx="2" />
           </svg>
-          {words}
+          {WORDS[kind]}
         </span>
       ))}
     </figcaption>

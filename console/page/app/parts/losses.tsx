@@ -8,7 +8,8 @@ export function Losses({ losses }: { readonly losses: readonly Incident[] }): VN
     <div class="hidden" aria-live="polite">
       {losses.slice(0, 3).map(({ id, key, site, reason }) => (
         <p key={id}>
-          Lock {printable(key)} was lost by {site}: {reason}.
+          Lock {printable(key)} was lost by {site}
+          {reason && `: ${printable(reason)}`}.
         </p>
       ))}
       {losses.length > 3 && <p>{losses.length - 3} more locks were lost.</p>}

@@ -4,15 +4,17 @@ import { useInspected } from '../connection/inspect.js';
 import { release, type ReleaseOutcome } from '../connection/release.js';
 import { printable } from '../../../../lib/core/words/shown.js';
 import { counted } from '../model/format.js';
+import { known } from '../model/known-word.js';
 import type { LockRow } from '../model/lock-rows.js';
 import { LockFacts } from './lock-facts.js';
+import type { Tone } from './pill.js';
 
-const ANSWERS: Readonly<Record<ReleaseOutcome, string>> = {
-  released: 'Released. Its holder is being told.',
-  later: 'Not released: another call has the lock now, and keeps it.',
-  free: 'Nothing to release: nobody holds the lock at this fence any more.',
-  forbidden: 'Not released: you may not do this, or your session has expired. Reload the page.',
-  failed: 'Not known: the store or the application did not answer. See whether the lock is still there.',
+const ANSWERS: Readonly<Record<ReleaseOutcome, readonly [Tone, string]>> = {
+  released: ['good', 'Released. Its holder is being told.'],
+  later: ['warn', 'Not released: another call has the lock now, and keeps it.'],
+  free: ['warn', 'Nothing to release: nobody holds the lock at this fence any more.'],
+  forbidden: ['bad', 'Not released: you may not do this, or your session has expired. Reload the page.'],
+  failed: ['bad', 'Not known: the store or the application did not answer. See whether the lock is still there.'],
 };
 
 interface ReleaseDialogProps {
@@ -39,6 +41,7 @@ export function ReleaseDialog({ row, now, hidesKeys, close }: ReleaseDialogProps
   // What is shown escaped can be typed as it is shown.
   const isConfirmed = (typed === row.key || typed === printable(row.key)) && reason.trim() !== '';
   const isAnswered = outcome !== undefined && outcome !== 'sent';
+  const [tone, text] = known(ANSWERS, String(outcome)) ?? ['warn', `The application answered “${printable(String(outcome))}”.`];
   return (
     <dialog ref={dialog} onClose={close} aria-labelledby="release-title">
       <form method="dialog" onSubmit={(event) => void send(event)}>
@@ -68,8 +71,8 @@ export function ReleaseDialog({ row, now, hidesKeys, close }: ReleaseDialogProps
             </label>
           </>
         )}
-        <p role="status" class={isAnswered ? `answer ${outcome}` : 'hidden'}>
-          {isAnswered && ANSWERS[outcome]}
+        <p role="status" class={isAnswered ? `answer ${tone}` : 'hidden'}>
+          {isAnswered && text}
         </p>
         <div class="buttons">
           <button type="button" onClick={() => dialog.current?.close()}>

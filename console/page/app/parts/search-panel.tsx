@@ -2,7 +2,9 @@ import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { ViewProps } from '../app.js';
 import { search } from '../connection/search.js';
+import { printable } from '../../../../lib/core/words/shown.js';
 import { counted } from '../model/format.js';
+import { known } from '../model/known-word.js';
 import type { Search, StoreState } from '../model/state.js';
 
 const ENDS: Readonly<Record<NonNullable<Search['ended']>, string>> = {
@@ -37,7 +39,7 @@ export function SearchPanel({ store, isNamed, change }: SearchPanelProps): VNode
         <p class="muted">
           {isRunning && <progress aria-label="Searching" />}
           {counted(store.search.looked, 'lock')} seen, {counted(store.search.found.length, 'orphan')}.{' '}
-          {store.search.ended && ENDS[store.search.ended]}
+          {store.search.ended && (known(ENDS, store.search.ended) ?? printable(store.search.ended))}
         </p>
       )}
     </div>

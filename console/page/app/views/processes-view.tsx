@@ -1,7 +1,9 @@
 import type { VNode } from 'preact';
 import type { LockProcess } from '../../../../lib/peers/survey.js';
+import { printable } from '../../../../lib/core/words/shown.js';
 import type { ViewProps } from '../app.js';
 import { span } from '../model/format.js';
+import { known } from '../model/known-word.js';
 import { processName } from '../model/processes.js';
 import { storeFigures } from '../model/store-figures.js';
 import type { StoreState } from '../model/state.js';
@@ -58,7 +60,9 @@ function ProcessRow({ process, store, now }: { readonly process: LockProcess; re
   return (
     <tr>
       <ProcessHead store={store} id={id} />
-      <td>{health && <Pill tone={TONES[health.status]}>{[health.status, ...health.reasons].join(' · ')}</Pill>}</td>
+      <td>
+        {health && <Pill tone={known(TONES, health.status) ?? 'warn'}>{printable([health.status, ...health.reasons].join(' · '))}</Pill>}
+      </td>
       <td class="number">{health?.latencyMs === undefined ? '–' : `${health.latencyMs.toFixed(1)} ms`}</td>
       <td class="number">{held}</td>
       <td class="number">{waiting}</td>
@@ -77,7 +81,7 @@ function SilentRow({ id, store }: { readonly id: string; readonly store: StoreSt
         <Pill tone="warn">does not answer</Pill>
       </td>
       <td class="muted" colSpan={6}>
-        stopped, cut off, or of an older version
+        stopped, cut off, or of another version
       </td>
     </tr>
   );
