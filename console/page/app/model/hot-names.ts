@@ -52,7 +52,8 @@ export function hotNames({ stores }: State, now: number): HotName[] {
     for (const { name, since } of waiting) {
       const hot = of(name);
       hot.waitingNow++;
-      hot.waitedMs += now - since;
+      // A row may be newer than the last tick of the page.
+      hot.waitedMs += Math.max(0, now - since);
     }
   }
   return [...names.values()]
