@@ -92,13 +92,27 @@ const LONG = [
   'test/stores/redis-with-a-replica',
 ];
 
+/** Those that `npm run test:long` plays once more, on servers that were fetched, though `npm test` has played them on those of the machine. */
+const BRIEF = ['stores/mysql-contract', 'stores/postgres', 'stores/postgres-contract', 'stores/redis', 'stores/redis-contract'];
+/** What it plays on each of those servers, by its product. */
+const PLAYED = {
+  mysql: ['mysql/*', 'model/procedures-alike', 'stores/mysql', 'stores/mysql-contract'],
+  mariadb: ['stores/mysql', 'stores/mysql-contract'],
+  postgres: ['stores/postgres', 'stores/postgres-contract'],
+  redis: ['stores/redis', 'stores/redis-contract'],
+  valkey: ['stores/redis', 'stores/redis-contract'],
+};
+
 const wantsLong = process.env.TEST_LONG !== undefined;
 /** With the name of a client package: the suites that take their connections from `test/support/redis-source.ts`. */
 const wantsClient = process.env.TEST_REDIS_CLIENT !== undefined;
 const TAKES_CLIENTS = /support\/redis-(source|world)'/;
 
 const isOneOf = (path, parts) => parts.some((part) => path.includes(`/${part}`));
+/** Where servers were fetched, `jest.config.mjs` leaves the brief ones to them. */
+const isSelected = (path) => isOneOf(path, LONG) === wantsLong || (wantsLong && BRIEF.some((name) => path.endsWith(`/${name}.spec.ts`)));
 
 module.exports = (paths) => ({
-  filtered: paths.filter((path) => (wantsClient ? TAKES_CLIENTS.test(readFileSync(path, 'utf8')) : isOneOf(path, LONG) === wantsLong)),
+  filtered: paths.filter((path) => (wantsClient ? TAKES_CLIENTS.test(readFileSync(path, 'utf8')) : isSelected(path))),
 });
+Object.assign(module.exports, { BRIEF, PLAYED });

@@ -34,8 +34,11 @@ export class SuiteProcess {
   #closed;
   /** Whether another suite may run in it. */
   mayGoOn = false;
+  /** Further variables of its environment. */
+  env;
 
-  constructor({ slot, stdio, limitMs, onEvent }) {
+  constructor({ slot, stdio, env, limitMs, onEvent }) {
+    this.env = env;
     // Servers run as another user.
     chmodSync(this.#folder, 0o755);
     this.#limitMs = limitMs;
@@ -45,7 +48,7 @@ export class SuiteProcess {
       detached: true,
       execArgv: [...process.execArgv, ...V8, '--disable-warning=ExperimentalWarning'],
       stdio: ['ignore', stdio, stdio, 'ipc'],
-      env: { ...process.env, JEST_WORKER_ID: String(slot), FORCE_COLOR, TMPDIR: this.#folder },
+      env: { ...process.env, JEST_WORKER_ID: String(slot), FORCE_COLOR, TMPDIR: this.#folder, ...env },
     });
     this.#child.stdout?.on('data', (text) => this.#output.push(text));
     this.#child.stderr?.on('data', (text) => this.#output.push(text));

@@ -43,9 +43,11 @@ export default class SuiteRunner extends EmittingTestRunner {
       let suiteProcess;
       for (let test = left.shift(); test !== undefined && !watcher.isInterrupted(); test = left.shift()) {
         await this.#emit('test-file-start', [test]);
-        const options = { slot, stdio };
+        // What the project of the suite puts into the environment: on which servers it runs.
+        const { env } = test.context.config.testEnvironmentOptions;
+        const options = { slot, stdio, env };
         await this.#report(test, async () => {
-          suiteProcess = suiteProcess?.mayGoOn ? suiteProcess : this.#newProcess(options);
+          suiteProcess = await this.#processFor(suiteProcess, options);
           const { result, stopped } = await suiteProcess.run(this.#task(test));
           if (runsOnce || voidTests(result, stopped).length === 0) {
             return result;
@@ -93,6 +95,15 @@ export default class SuiteRunner extends EmittingTestRunner {
     const { config } = test.context;
     const failureMessage = formatResultsErrors(result.testResults, config, this.#globalConfig, test.path);
     return result.testExecError ? result : { ...result, failureMessage };
+  }
+
+  /** The process that the last suite has left, where it will do for the next one. */
+  async #processFor(last, options) {
+    if (last?.mayGoOn && last.env === options.env) {
+      return last;
+    }
+    await last?.end();
+    return this.#newProcess(options);
   }
 
   #newProcess(options) {

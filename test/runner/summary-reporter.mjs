@@ -1,6 +1,7 @@
 // Prints the line that people and CI look for, and keeps it, so that .ci/run can add up the runs.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { SERVERS, versionOf } from '../../scripts/fetched-servers.mjs';
 
 export default class SummaryReporter {
   #folder;
@@ -15,6 +16,11 @@ export default class SummaryReporter {
     if (again.length > 0) {
       console.log(`Tests with a defect, which failed while their processes were stopped, and ran again: ${again.length}`);
       again.forEach(({ fullName, invocations, status }) => console.log(`  ${fullName}: ${status} in run ${invocations}`));
+    }
+    const isWhole = process.env.npm_lifecycle_event === 'test:long';
+    const missing = Object.keys(SERVERS).filter((name) => isWhole && versionOf(name) === undefined);
+    if (missing.length > 0) {
+      console.log(`Not run, since they could not be fetched: the suites of ${missing.join(', ')}`);
     }
     const line = `${results.numPassedTests} passed, ${failed} failed`;
     mkdirSync(this.#folder, { recursive: true });
