@@ -3,7 +3,7 @@ import type { Pool } from 'mysql2';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { MySqlLockStore } from '../../lib/stores/mysql/index';
 import { makeLocks } from '../support/make-locks';
-import { DATABASE, MySqlServer } from '../support/mysql-server';
+import { DATABASE, MySqlServer, PRODUCT_NAME } from '../support/mysql-server';
 import { newHold } from '../support/new-hold';
 import { patient } from '../support/patient';
 import { until } from '../support/until';
@@ -85,7 +85,7 @@ beforeAll(async () => {
     `GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE, LOCK TABLES ON ${DATABASE}.* TO locking`,
     `GRANT SELECT ON mysql.* TO clerk`,
     'GRANT locking TO clerk',
-    'SET DEFAULT ROLE locking FOR clerk',
+    `SET DEFAULT ROLE locking ${PRODUCT_NAME === 'MySQL' ? 'TO' : 'FOR'} clerk`,
   ]) {
     await server.query(sql);
   }
