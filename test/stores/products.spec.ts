@@ -54,11 +54,12 @@ test('the server of these tests is known, and the doctor calls it tested', async
 });
 
 test('the doctor warns of a product that is not tested, and says how to find out', () => {
-  expect(versionFinding('server', mysqlProduct('8.4.3', false), 'MariaDB')).toEqual({
+  expect(versionFinding('server', redisProduct(INFO.dragonfly), 'Redis', 'Valkey')).toEqual({
     level: 'warn',
     subject: 'server',
-    text: 'MySQL 8.4.3. These locks were never run on it. docs/choosing-a-store.md, "Tested servers", says how to find out.',
+    text: 'Dragonfly df-v1.40.1. These locks were never run on it. docs/choosing-a-store.md, "Tested servers", says how to find out.',
   });
+  expect(versionFinding('server', mysqlProduct('9.7.4', false), 'MariaDB', 'MySQL')).toMatchObject({ level: 'ok' });
   expect(versionFinding('server', redisProduct(INFO.activeReplica), 'Redis').text).toMatch(/^KeyDB 6\.3\.4\. KeyDB is an active replica: /);
 });
 

@@ -23,13 +23,13 @@ export function fails(findings: readonly Finding[]): boolean {
   return findings.some(({ level }) => level === 'FAIL');
 }
 
-/** Which server it is; `tested` is the product that the tests of the locks run with. */
-export function versionFinding(subject: string, product: Product | undefined, tested: string): Finding {
+/** Which server it is; `tested` are the products that the tests of the locks run with. */
+export function versionFinding(subject: string, product: Product | undefined, ...tested: readonly [string, ...string[]]): Finding {
   if (!product) {
-    return ok(subject, `${tested} of an unknown version.`);
+    return ok(subject, `${tested[0]} of an unknown version.`);
   }
   const { name, version, warning: text } = product;
-  return name === tested
+  return tested.includes(name)
     ? ok(subject, `${name} ${version}.`)
     : warning(
         subject,

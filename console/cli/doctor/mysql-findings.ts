@@ -27,7 +27,7 @@ export async function mysqlFindings(source: MySqlPool, prefix: string, name: str
     const ask = async (sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> => calls.run({ sql, values }, LIMIT);
     const [row = {}] = await ask(CHECK);
     const isAurora = (await ask(AURORA)).length > 0;
-    findings.push(versionFinding(`${name}: version`, productBy(textOf(row['version']), isAurora), 'MariaDB'));
+    findings.push(versionFinding(`${name}: version`, productBy(textOf(row['version']), isAurora), 'MariaDB', 'MySQL'));
     findings.push(...serverWarnings(row).map((text) => warning(`${name}: settings`, text)));
     const [state] = await ask(STATE);
     if (Number(state?.['read_only']) === 1) {

@@ -81,7 +81,7 @@ function memoryFinding(info: string, subject: string): Finding {
 function checkedVersion(info: string, subject: string): Finding {
   try {
     serverWarnings(info);
-    return versionFinding(subject, productBy(info), 'Redis');
+    return versionFinding(subject, productBy(info), 'Redis', 'Valkey');
   } catch (error) {
     return failure(subject, error);
   }
