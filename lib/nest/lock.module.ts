@@ -79,7 +79,10 @@ class LockServices extends Map<string, LockService> {
         transaction: checkTransaction(options.transaction),
         onTrouble: (trouble: LockTrouble) => troubles.write(trouble),
         debug: checkDebug(options.debug) ? (line: string) => logger.debug(printable(line)) : undefined,
-        open: { prefix, warn: (message: string) => logger.warn(printable(message)) },
+        open: {
+          prefix,
+          warn: (message: string) => logger.warn(printable(name === 'default' ? message : `The store '${name}': ${message}`)),
+        },
         modules,
       };
       this.set(name, new LockService(settings, this));

@@ -11,7 +11,7 @@ export class TroubleLog {
   readonly #repetitions = new Repetitions((line) => logger.warn(line));
 
   write(trouble: LockTrouble): void {
-    const where = printable(`Lock "${trouble.key}" of ${trouble.by}`);
+    const where = printable(`Lock "${trouble.key}"${inStore(trouble)} of ${trouble.by}`);
     switch (trouble.type) {
       case 'lost':
         logger[trouble.reason === 'shutdown' ? 'warn' : 'error'](
@@ -58,7 +58,7 @@ export class TroubleLog {
         logger.log(`The lock store '${trouble.store}' answers again, after ${Math.round(trouble.awayMs)} ms.`);
         break;
       case 'leader':
-        logLeader(trouble, printable(`"${trouble.key}" (${trouble.by})`));
+        logLeader(trouble, printable(`"${trouble.key}"${inStore(trouble)} (${trouble.by})`));
         break;
     }
   }
@@ -98,9 +98,15 @@ function logLeader(event: Extract<LockTrouble, { type: 'leader' }>, who: string)
 }
 
 /** Who released a lock by force, from where, and why; for the process that held it, whose it was. */
-function forcedWords({ key, by: holder, process, fence, forcedBy }: Extract<LockTrouble, { type: 'forced' }>): string {
+function forcedWords(trouble: Extract<LockTrouble, { type: 'forced' }>): string {
+  const { key, by: holder, process, fence, forcedBy } = trouble;
   const { by, reason } = forcedBy;
   const whose = forcedBy.process === process ? '' : ` of ${holder}`;
   const who = by ? `by ${by} ` : '';
-  return `Lock "${key}"${whose} was released by force at fence ${fence}, ${who}from ${forcedBy.process}${reason ? `: ${reason}` : '.'}`;
+  return `Lock "${key}"${inStore(trouble)}${whose} was released by force at fence ${fence}, ${who}from ${forcedBy.process}${reason ? `: ${reason}` : '.'}`;
+}
+
+/** Names the store of a lock, where the application has given it a name. */
+function inStore({ store }: LockTrouble): string {
+  return store === 'default' ? '' : ` in the store '${store}'`;
 }

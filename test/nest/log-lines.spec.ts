@@ -149,6 +149,18 @@ describe('in a minute', () => {
     expect(heads()).toEqual([expect.stringMatching(/^9 more in the last minute\. The last one: Lock "job"/)]);
   });
 
+  test.each(['lost', 'forced', 'endedLate', 'heldLong', 'unreleased', 'releaseFailed', 'storeUnavailable', 'leader'] as const)(
+    'a line of %s names the store, where it has a name',
+    (type) => {
+      const about = { type, key: 'job', by: 'vm (pid 1)', forcedBy: {}, change: 'stillRuns', reason: 'expired', error: away('job') };
+      const log = new TroubleLog();
+      log.write({ ...about, store: 'ledger' } as unknown as LockTrouble);
+      expect(heads()).toEqual([expect.stringContaining("store 'ledger'")]);
+      log.write({ ...about, store: 'default', key: 'other' } as unknown as LockTrouble);
+      expect(heads()).toEqual([expect.not.stringContaining('in the store')]);
+    },
+  );
+
   test('two applications of one process are told each', () => {
     const trouble = { type: 'releaseFailed', store: 'default', key: 'job', by: 'vm (pid 1)', error: away('job') } as unknown as LockTrouble;
     for (const log of [new TroubleLog(), new TroubleLog()]) {
