@@ -4,9 +4,12 @@ const PAGE = readPage('docs/operations/faults.md');
 
 /** What is seen of a fault, as the cells of a row are written. */
 export interface Row {
+  /** The HTTP status of calls, or `ok`. */
+  readonly calls: string;
   /** The status, and the first reason. */
   readonly health: string;
-  readonly metrics: string;
+  /** What a line has. */
+  readonly log: string;
   readonly alerts: string;
   readonly doctor: string;
 }
@@ -14,9 +17,9 @@ export interface Row {
 /** The rows that stand under a heading, by their fault. */
 export function rowsOf(heading: string): ReadonlyMap<string, Row> {
   return new Map(
-    tableBelow(PAGE, heading).map(([fault = '', health = '', metrics = '', alerts = '', doctor = '']) => [
+    tableBelow(PAGE, heading).map(([fault = '', calls = '', health = '', log = '', alerts = '', doctor = '']) => [
       fault,
-      { health, metrics, alerts, doctor },
+      { calls, health, log, alerts, doctor },
     ]),
   );
 }

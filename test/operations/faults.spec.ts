@@ -7,7 +7,7 @@ import { cli } from '../support/cli';
 import { PrometheusServer } from '../support/prometheus-server';
 import { until } from '../support/until';
 import { listed, pageWords, rowsOf, type Row } from './fault-table';
-import { FaultyApplication, type PageNotice } from './faulty-application';
+import { FaultyApplication, LINES, type PageNotice } from './faulty-application';
 import type { Faults, World } from './faults/fault';
 import { MYSQL } from './faults/mysql';
 import { POSTGRES } from './faults/postgres';
@@ -28,16 +28,23 @@ const CASES = Object.entries(STORES).flatMap(([store, faults]) =>
 );
 
 /** Tens of servers share two processors with the tests. */
-const PATIENCE_MS = 240_000;
+const PATIENCE_MS = 300_000;
 /** The rules of the docs, which fire after this time: how long each waits is proved by promtool. */
 const SOON = 'for: 3s';
 const WORDS = pageWords();
+
+/** What calls that fail fire besides. */
+const OF_CALLS = 'RefusedByStore';
 
 const nameOf = (store: string, fault: string): string => `${store}, ${fault}`;
 
 const worlds = new Map<string, World>();
 let folder: string;
 let application: FaultyApplication;
+/** Another one, whose calls contend for the same locks. */
+let other: FaultyApplication;
+/** How many lines the log had before the faults. */
+let quietLines = 0;
 let prometheus: PrometheusServer;
 
 beforeAll(async () => {
@@ -45,17 +52,28 @@ beforeAll(async () => {
   for (const [store, fault, start] of CASES) {
     worlds.set(nameOf(store, fault), await start());
   }
-  const stores = Object.fromEntries([...worlds].map(([name, { store }]) => [name, store]));
-  application = await FaultyApplication.start({ ...stores, default: new MemoryLockStore() });
+  const start = (): Promise<FaultyApplication> =>
+    FaultyApplication.start({
+      ...Object.fromEntries([...worlds].map(([name, { connect }]) => [name, connect()])),
+      default: new MemoryLockStore(),
+    });
+  application = await start();
+  other = await start();
   const rules = join(folder, 'alerts.yml');
   writeFileSync(rules, readFileSync('docs/operations/alerts.yml', 'utf8').replaceAll(/\bfor: \w+/g, SOON));
   prometheus = await PrometheusServer.start(application.port, rules, '3s');
   await Promise.all([...worlds.keys()].map((name) => until(`that ${name} is up`, () => isUp(name), PATIENCE_MS)));
+  for (const name of worlds.keys()) {
+    application.callOn(name);
+    other.callOn(name);
+  }
+  await Promise.all([...worlds.keys()].map((name) => until(`calls of ${name}`, () => outcomeOf(name) === 'ok', PATIENCE_MS)));
+  quietLines = LINES.length;
   await Promise.all([...worlds.values()].map((world) => world.strike()));
 }, PATIENCE_MS);
 afterAll(async () => {
   await prometheus.stop();
-  await application.close();
+  await Promise.all([application.close(), other.close()]);
   await Promise.all([...worlds.values()].map((world) => world.stop()));
   rmSync(folder, { recursive: true });
 }, PATIENCE_MS);
@@ -65,30 +83,29 @@ test.each(Object.entries(STORES))('the docs have the faults of %s that are cause
 });
 
 test.each(CASES)(
-  '%s, %s: health, page, metrics, alerts and doctor say what the docs say',
+  '%s, %s: calls, health, log, page, metrics, alerts and doctor say what the docs say',
   async (store, fault) => {
     const name = nameOf(store, fault);
     const written = rowsOf(store).get(fault);
     let seen: Seen | undefined;
     await until('what the docs say', async () => {
-      seen = await seenOf(name);
+      seen = await seenOf(name, written);
       const row = { ...seen.row, doctor: written?.doctor };
-      return isDeepStrictEqual(row, written) && isDeepStrictEqual(seen.page, seen.expectedPage);
+      return isDeepStrictEqual(row, written) && isDeepStrictEqual([seen.page, seen.zeros], [seen.expectedPage, seen.expectedZeros]);
     }).catch((error: Error) => console.warn(error.message));
     // The comparison says what is missing.
     expect({ ...seen?.row, doctor: await doctorOf(name, written?.doctor) }).toEqual(written);
     expect(seen?.page).toEqual(seen?.expectedPage);
+    expect(seen?.zeros).toEqual(seen?.expectedZeros);
   },
   PATIENCE_MS,
 );
 
 test(
-  'calls that fail meanwhile fire LockRefusedByStore, also where rights were taken',
+  'calls that fail meanwhile fire LockRefusedByStore',
   async () => {
-    const failing = CASES.filter(([store, fault]) => fault === 'rights taken' || rowsOf(store).get(fault)?.health.startsWith('down')).map(
-      ([store, fault]) => nameOf(store, fault),
-    );
-    await Promise.all([...worlds.keys()].map((name) => application.call(name)));
+    const isDown = ([store, fault]: (typeof CASES)[number]): boolean => rowsOf(store).get(fault)?.health.startsWith('down') === true;
+    const failing = CASES.filter(isDown).map(([store, fault]) => nameOf(store, fault));
     let fired: string[] = [];
     await until('the alerts', async () => {
       const alerts = await prometheus.query('ALERTS{alertname="LockRefusedByStore",alertstate="firing"}');
@@ -105,24 +122,57 @@ interface Seen {
   readonly page: PageNotice;
   /** What the docs say of the page, for the health that was seen. */
   readonly expectedPage: PageNotice;
+  readonly zeros: readonly string[];
+  readonly expectedZeros: readonly string[];
 }
 
-async function seenOf(name: string): Promise<Seen> {
+/** The states that are 0, by the rules of the page. */
+function zerosBy(name: string, status: string, reasons: readonly string[]): readonly string[] {
+  const isQuorum = name.startsWith('A quorum');
+  return [
+    ...(status === 'down' ? ['up'] : []),
+    ...(reasons.includes('polls') ? ['hearing'] : []),
+    ...(isQuorum && status !== 'up' ? ['voting'] : []),
+  ];
+}
+
+async function seenOf(name: string, written: Row | undefined): Promise<Seen> {
   const page = await application.page(name);
   const { status, reasons } = await application.health(name);
   const alerts = await prometheus.query(`ALERTS{alertstate="firing",distributed_lock_store="${name}"}`);
   return {
     row: {
+      calls: outcomeOf(name),
       health: [status, ...reasons.slice(0, 1)].join(': '),
-      metrics: listed(await application.zeros(name)),
-      alerts: listed([...new Set(alerts.map(({ metric }) => metric['alertname'] as string))].toSorted()),
+      log: logOf(name, written?.log),
+      alerts: listed(
+        [...new Set(alerts.map(({ metric }) => (metric['alertname'] as string).slice('Lock'.length)))]
+          .filter((alert) => alert !== OF_CALLS)
+          .toSorted(),
+      ),
     },
     page,
+    zeros: await application.zeros(name),
+    expectedZeros: zerosBy(name, status, reasons),
     expectedPage: {
       condition: status,
       said: Object.fromEntries(reasons.map((reason) => [reason, WORDS.get(reason) ?? 'not in the docs'])),
     },
   };
+}
+
+/** What the last calls got, in both applications. */
+function outcomeOf(name: string): string {
+  return [...new Set([application.outcome(name), other.outcome(name)])].join(' or ');
+}
+
+/** What is written, where a line has it; else what they say. */
+function logOf(name: string, written: string | undefined): string {
+  const servers = Object.values(worlds.get(name)?.address ?? {}).flatMap((url) => url?.match(/127\.0\.0\.1:\d+/g) ?? []);
+  const lines = LINES.slice(quietLines).filter((line) =>
+    [`'${name}'`, ...servers.map((server) => `(${server})`)].some((its) => line.includes(its)),
+  );
+  return lines.some((line) => written !== undefined && line.includes(written)) ? (written as string) : listed(lines);
 }
 
 async function isUp(name: string): Promise<boolean> {

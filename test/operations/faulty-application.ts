@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Controller, Get, Header, Inject, Module, type INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { LockModule, LockService, type LockStore } from 'nestjs-distributed-lock';
@@ -8,6 +9,7 @@ import { Registry } from 'prom-client';
 import { conditionOf } from '../../console/page/app/model/condition';
 import { troubleWords } from '../../console/page/app/model/trouble-words';
 import type { Snapshot } from '../../console/page/snapshot';
+import type { LockError } from '../../lib/core/words/errors';
 import type { LockHealth } from '../../lib/core/words/lock-health';
 
 @Controller()
@@ -31,10 +33,17 @@ export interface PageNotice {
   readonly said: Readonly<Record<string, string>>;
 }
 
+/** The warnings and errors in the log of all applications: Nest has one logger for a process. */
+export const LINES: string[] = [];
+
 /** An application with the page and with metrics, of which each store has a fault of its own. */
 export class FaultyApplication {
   readonly #app: INestApplication;
   readonly #url: string;
+  readonly #calls = new Map<string, Promise<void>>();
+  /** What the last call of each store got. */
+  readonly #outcomes = new Map<string, string>();
+  #isOver = false;
 
   private constructor(app: INestApplication, url: string) {
     this.#app = app;
@@ -52,7 +61,9 @@ export class FaultyApplication {
       providers: [{ provide: Registry, useValue: register }],
     })
     class AppModule {}
-    const app = await NestFactory.create(AppModule, { logger: false, forceCloseConnections: true });
+    const write = (line: string): void => void LINES.push(line);
+    const logger = { log: () => undefined, warn: write, error: write };
+    const app = await NestFactory.create(AppModule, { logger, forceCloseConnections: true });
     await app.listen(0, '127.0.0.1');
     return new FaultyApplication(app, await app.getUrl());
   }
@@ -65,11 +76,14 @@ export class FaultyApplication {
     return this.#locks(store).health();
   }
 
-  /** A call, which may fail. */
-  async call(store: string): Promise<void> {
-    await this.#locks(store)
-      .withLock('k', { wait: '1s' }, () => undefined)
-      .catch(() => undefined);
+  /** Has calls go on in a store, one after the other, until it is closed. */
+  callOn(store: string): void {
+    this.#calls.set(store, this.#callAgain(store));
+  }
+
+  /** What the last call got: `ok`, or the HTTP status. */
+  outcome(store: string): string {
+    return this.#outcomes.get(store) ?? 'none';
   }
 
   /** What the notices of the page say, by the model that makes them from the survey. */
@@ -86,13 +100,25 @@ export class FaultyApplication {
   /** The states of a store that are 0 in the text for Prometheus, without what they have in common. */
   async zeros(store: string): Promise<string[]> {
     const text = await (await fetch(`${this.#url}/metrics`)).text();
-    const found = [...text.matchAll(/^distributed_lock_store_(\w+)\{(.*)\} 0$/gm)];
+    const found = [...text.matchAll(/^distributed_lock_store_(up|hearing|member_voting)\{(.*)\} 0$/gm)];
     const own = found.filter(([, , labels]) => labels?.includes(`distributed_lock_store="${store}"`));
     return [...new Set(own.map(([, name]) => (name as string).replace('member_', '')))];
   }
 
-  close(): Promise<void> {
-    return this.#app.close();
+  async close(): Promise<void> {
+    this.#isOver = true;
+    await Promise.all(this.#calls.values());
+    await this.#app.close();
+  }
+
+  async #callAgain(store: string): Promise<void> {
+    while (!this.#isOver) {
+      const outcome = await this.#locks(store)
+        .withLock('k', { wait: '1s' }, () => 'ok')
+        .catch((error: LockError) => String(error.status));
+      this.#outcomes.set(store, outcome);
+      await sleep(500);
+    }
   }
 
   #locks(store: string): LockService {

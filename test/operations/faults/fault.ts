@@ -2,7 +2,8 @@ import type { LockStore } from '../../../lib/core/seam/lock-store';
 
 /** The servers of one application, and what is to happen to them. */
 export interface World {
-  readonly store: LockStore;
+  /** A store of its own for each application. */
+  readonly connect: () => LockStore;
   /** Where `doctor` finds the servers, or the first master; undefined where it cannot be given them. */
   readonly address?: NodeJS.ProcessEnv | undefined;
   strike(): unknown;

@@ -14,7 +14,7 @@ async function single(strike: (server: PostgresServer) => unknown): Promise<Worl
   await askPassword(server);
   const url = `postgres://locker:one@127.0.0.1:${server.port}/postgres`;
   return {
-    store: new PostgresLockStore(server.pool({ connectionString: url })),
+    connect: () => new PostgresLockStore(server.pool({ connectionString: url })),
     address: { LOCKS_POSTGRES: url },
     strike: () => strike(server),
     stop: () => server.stop(),
@@ -34,10 +34,24 @@ async function change(server: PostgresServer, sql: string): Promise<void> {
   await server.terminateBackends("usename = 'locker'");
 }
 
+/** By a transaction that stays open. */
+async function lockTable(server: PostgresServer): Promise<void> {
+  const session = await server.pool({ max: 1 }).connect();
+  // It ends with the server.
+  session.on('error', () => undefined);
+  await session.query(`BEGIN; LOCK TABLE ${SCHEMA}.lease IN EXCLUSIVE MODE`);
+}
+
 export const POSTGRES: Faults = {
   'read-only': () => single((server) => change(server, 'ALTER DATABASE postgres SET default_transaction_read_only = on')),
   hangs: () => single((server) => server.pause()),
   gone: () => single((server) => server.kill()),
   'wrong password': () => single((server) => change(server, "ALTER ROLE locker PASSWORD 'two'")),
   'rights taken': () => single((server) => change(server, `REVOKE UPDATE ON ALL TABLES IN SCHEMA ${SCHEMA} FROM locker`)),
+  'locked table': () => single(lockTable),
+  'commits wait': () =>
+    single((server) =>
+      server.query("ALTER SYSTEM SET synchronous_standby_names = 'gone'").then(() => server.query('SELECT pg_reload_conf()')),
+    ),
+  'schema dropped': () => single((server) => server.query(`DROP SCHEMA ${SCHEMA} CASCADE`)),
 };

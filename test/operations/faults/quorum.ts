@@ -2,7 +2,7 @@ import { QuorumLockStore } from '../../../lib/stores/quorum/quorum-lock-store';
 import { RedisQuorum } from '../../support/redis-quorum';
 import type { RedisServer } from '../../support/redis-server';
 import type { Faults, World } from './fault';
-import { changePassword, fill, giveUser, makeReplica, takeRights } from './redis';
+import { changePassword, fill, needReplicas, pauseWrites, giveUser, makeReplica, takeRights } from './redis';
 
 /** Three servers, with what happens to the last of them, or to so many. */
 async function three(strike: (server: RedisServer) => unknown, count = 1): Promise<World> {
@@ -10,7 +10,7 @@ async function three(strike: (server: RedisServer) => unknown, count = 1): Promi
   await Promise.all(quorum.servers.map((server) => giveUser(server)));
   const urls = quorum.servers.map(({ port }) => `redis://locker:one@127.0.0.1:${port}`);
   return {
-    store: new QuorumLockStore(urls),
+    connect: () => new QuorumLockStore(urls),
     address: { LOCKS_QUORUM: urls.join(',') },
     strike: () => Promise.all(quorum.servers.slice(-count).map((server) => strike(server))),
     stop: () => quorum.stop(),
@@ -25,5 +25,9 @@ export const QUORUM: Faults = {
   'two of three gone': () => three((server) => server.kill(), 2),
   'two full': () => three(fill, 2),
   'wrong password of one': () => three(changePassword),
+  'one without replicas': () => three(needReplicas),
+  'two without replicas': () => three(needReplicas, 2),
+  'writes of one paused': () => three(pauseWrites),
   'rights of one taken': () => three(takeRights),
+  'rights of two taken': () => three(takeRights, 2),
 };

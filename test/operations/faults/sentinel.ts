@@ -8,7 +8,7 @@ async function group(strike: (servers: SentinelGroup) => unknown, options: Redis
   const servers = await SentinelGroup.start();
   const client = servers.connect();
   return {
-    store: new RedisLockStore(client, options),
+    connect: () => new RedisLockStore(client, options),
     address: { LOCKS_REDIS: (await servers.master()).url },
     strike: () => strike(servers),
     stop: () => {

@@ -64,5 +64,5 @@ function isObject(given: unknown): given is Given {
 }
 
 function kindOf(given: unknown): string {
-  return String(Object.prototype.toString.call(given));
+  return Object.prototype.toString.call(given);
 }
