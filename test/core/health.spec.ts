@@ -155,7 +155,9 @@ test('a store that grants nothing, and does not answer for a moment, stays down'
   await locks.health();
   await pass(5_000);
   store.said = undefined;
-  expect(await locks.health()).toMatchObject({ status: 'down', reasons: ['unreachable'], unreachableMs: 0 });
+  expect(await locks.health()).toMatchObject({ status: 'down', reasons: ['readOnly'], reachable: true });
+  await pass(1_000);
+  expect(await locks.health()).toMatchObject({ status: 'down', reasons: ['unreachable'], unreachableMs: 1_000 });
   await pass(60_000);
   store.said = {};
   expect(await locks.health({ downAfter: 0 })).toMatchObject({ status: 'up' });

@@ -15,6 +15,8 @@ class RefusingStore extends MemoryLockStore {
   loses: string | undefined;
   lost = 0;
   said: StoreHealth = {};
+  /** Whether checks get no answer. */
+  isSilent = false;
 
   override async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
     const refusal = this.refuses?.(hold.key);
@@ -30,6 +32,9 @@ class RefusingStore extends MemoryLockStore {
   }
 
   async health(): Promise<StoreHealth> {
+    if (this.isSilent) {
+      throw noAnswer('');
+    }
     return this.said;
   }
 }
@@ -134,6 +139,24 @@ test.each([
   }
   expect(await locks.health()).toMatchObject({ status: 'up', reasons: [] });
   expect(troubles).toEqual([]);
+});
+
+test('a store that refuses is not unreachable while its client connects anew, and is after a second', async () => {
+  store.said = { refuses: 'readOnly' };
+  store.refuses = failing('READONLY');
+  await call();
+  await pass(1_000);
+  expect(await locks.health()).toMatchObject({ reasons: ['readOnly'], reachable: true });
+  store.isSilent = true;
+  expect(await locks.health()).toMatchObject({ reasons: ['readOnly'], reachable: true });
+  // An attempt is answered, with a refusal.
+  await pass(900);
+  await call();
+  expect(await locks.health()).toMatchObject({ reasons: ['readOnly'], reachable: true });
+  store.refuses = noAnswer;
+  await call();
+  await pass(1_000);
+  expect(await locks.health()).toMatchObject({ reasons: ['unreachable'], reachable: false });
 });
 
 test('an outage lasts until the store grants again, and not until the next call', async () => {

@@ -50,7 +50,9 @@ export class Availability {
     }
     // An attempt that was refused was answered. A check that was refused, as by a wrong password, was not.
     const isSilent = !isAttempt || (code === undefined && error.code !== 'LOCK_CONFIGURATION');
-    if (isSilent && (this.#silentSince === undefined || now - this.#failedAt >= OUTDATED_AFTER_MS)) {
+    if (!isSilent) {
+      this.#silentSince = undefined;
+    } else if (this.#silentSince === undefined || now - this.#failedAt >= OUTDATED_AFTER_MS) {
       this.#silentSince = now;
     }
     this.#failedAt = now;

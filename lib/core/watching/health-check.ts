@@ -8,6 +8,9 @@ import type { LockStore } from '../seam/lock-store.js';
 import type { Reporter } from './reporter.js';
 import type { Waiters } from '../entering/waiters.js';
 
+/** For how long a store that refused may be silent, since its client connects anew, in milliseconds. */
+const CONNECTS_WITHIN_MS = 1_000;
+
 interface HealthCheckParts {
   readonly clock: Clock;
   readonly store: LockStore;
@@ -22,6 +25,8 @@ interface HealthCheckParts {
 export class HealthCheck {
   readonly #parts: HealthCheckParts;
   #asking: Promise<StoreHealth> | undefined;
+  /** The last answer. */
+  #said: StoreHealth = {};
   /** Since when each reason has been there. */
   #since: ReadonlyMap<HealthReason, number> = new Map();
 
@@ -32,10 +37,12 @@ export class HealthCheck {
   /** Never rejects. A store that does not answer, or grants nothing, is down after `downAfterMs`. */
   async run(downAfterMs: number): Promise<LockHealth> {
     // Checks that are made at the same time are one question to the store.
-    const said = await (this.#asking ??= this.#ask().finally(() => (this.#asking = undefined)));
+    const answer = await (this.#asking ??= this.#ask().finally(() => (this.#asking = undefined)));
     const { store, lifecycle, availability, leases, waiters } = this.#parts;
     // An old failure of a call says nothing of a store that cannot be asked.
-    const unreachableMs = store.health || availability.isAway ? availability.silentMs : undefined;
+    const silentMs = store.health || availability.isAway ? availability.silentMs : undefined;
+    const stillRefuses = silentMs !== undefined && silentMs < CONNECTS_WITHIN_MS && isRefusing(this.#said);
+    const [said, unreachableMs] = stillRefuses ? [this.#said, undefined] : [answer, silentMs];
     const reachable = unreachableMs === undefined && isAnswered(said);
     const { refusingMs } = availability;
     const reasons = reasonsOf(said, { isReachable: reachable, isFailing: availability.isAway, isClosing: lifecycle.isClosing });
@@ -81,6 +88,7 @@ export class HealthCheck {
     try {
       const said = await store.health();
       if (isAnswered(said)) {
+        this.#said = said;
         reporter.checkAnswered();
         availability.said(isRefusing(said));
       }
