@@ -1,38 +1,46 @@
-import { alternate } from './alternate.mjs';
 import { line } from './line.mjs';
-import { median } from './numbers.mjs';
-import { CALLED, floor, thisLibrary } from './subjects/index.mjs';
+import { median, quartiles } from './numbers.mjs';
+import { startRedis } from './redis-server.mjs';
+import { floor, thisLibrary } from './subjects/index.mjs';
 import { startWorker } from './worker.mjs';
 
 /**
- * Processes that make locked calls on Redis, one for each subject. They start when they are first needed, since all their modules take
- * seconds to load.
+ * Runs `work` with a caller for each subject, and ends them. A caller is a process that makes locked calls, with a
+ * Redis server of its own: no figure has the garbage of another subject in it, or what another one left in the server.
  */
-export function makeCallers(server) {
-  let workers;
+export async function withCallers(subjects, execArgv, work) {
+  const callers = new Map();
+  try {
+    for (const subject of subjects) {
+      callers.set(subject, makeCaller(subject, await startRedis(), startWorker('calls', execArgv)));
+    }
+    return await work(callers);
+  } finally {
+    for (const caller of callers.values()) {
+      await caller.stop();
+    }
+  }
+}
+
+function makeCaller({ name: subject }, server, worker) {
+  let port;
   return {
-    /**
-     * The answers to one question by subject, in order. All subjects take turns. Before a turn, the keys of the one before are deleted,
-     * garbage is collected, and `leadIn` runs, which does not count.
-     */
-    async ask(question, { repeats, warmUp, leadIn, task }, { port = server.port, turn = (run) => run() } = {}) {
-      workers ??= new Map(CALLED.map((subject) => [subject, startWorker('calls', ['--expose-gc'])]));
-      for (const [{ name: subject }, worker] of workers) {
-        await worker.ask('connect', { subject, port });
-        await worker.ask(question, { ...warmUp, port });
-      }
-      return alternate(CALLED, repeats, async (subject) => {
-        const worker = workers.get(subject);
-        await server.client.flushall();
-        await worker.ask('collectGarbage');
-        await worker.ask(question, { ...leadIn, port });
-        return turn(() => worker.ask(question, { ...task, port }));
-      });
+    server,
+    /** From now on it calls there: its server, or a way to it. */
+    async connect(toPort) {
+      port = toPort;
+      await worker.ask('connect', { subject, port });
     },
-    /** Ends their processes; the next question starts others. */
-    stop() {
-      workers?.forEach((worker) => worker.stop());
-      workers = undefined;
+    collectGarbage: () => worker.ask('collectGarbage'),
+    /** The worker's answer, and the server's CPU time for each call, in microseconds. */
+    async ask(question, task) {
+      const before = await server.cpuSeconds();
+      const answer = await worker.ask(question, { ...task, port });
+      return { ...answer, server: (((await server.cpuSeconds()) - before) * 1e6) / answer.calls };
+    },
+    async stop() {
+      worker.stop();
+      await server.stop();
     },
   };
 }
@@ -42,28 +50,28 @@ export function figuresOf(results, figure) {
   return new Map([...results].map(([subject, answers]) => [subject, answers.map((answer) => answer[figure])]));
 }
 
-/** Repeat by repeat, since the machine may change its pace in between. */
-export function ratioOf(figures, subject, other) {
-  return median(figures.get(subject).map((value, repeat) => value / figures.get(other)[repeat]));
-}
-
 /** A line for each subject, beside the floor or what `of` says. `judge` says what this library's ratio has to reach. */
-export function linesOf(row, figures, unit, judge, of = { subject: floor, name: 'floor' }) {
-  return CALLED.map((subject) => {
-    const ratio = ratioOf(figures, subject, of.subject);
-    const judged = subject === thisLibrary ? judge?.(ratio) : {};
-    return line(row, subject.name, median(figures.get(subject)), unit, { ratio, of: of.name, note: subject.note, ...judged });
+export function linesOf(row, figures, unit, judge, of = { subject: floor, name: 'floor' }, noteOf = ({ note }) => note) {
+  return [...figures.keys()].map((subject) => {
+    return lineOf(row, figures, unit, subject, of, subject === thisLibrary ? judge : undefined, noteOf(subject));
   });
 }
 
-/** The subject with the lowest figures. */
-function lowest(figures, subjects) {
-  return subjects.reduce((best, subject) => (ratioOf(figures, subject, best) < 1 ? subject : best));
+/** This library's figures beside those of the best peer: the one with the most pairs, or the least of anything else. */
+export function againstBest(row, figures, unit, peers, judge) {
+  const sign = unit === 'pairs/s' ? -1 : 1;
+  const best = peers.reduce((first, peer) => (sign * (median(ratiosOf(figures, peer, first)) - 1) < 0 ? peer : first));
+  return lineOf(row, figures, unit, thisLibrary, { subject: best, name: best.name }, judge);
 }
 
-/** How this library's figures compare to those of the subject that has the lowest ones. */
-export function againstLowest(row, figures, unit, subjects, judge) {
-  const best = lowest(figures, subjects);
-  const ratio = ratioOf(figures, thisLibrary, best);
-  return line(`${row} to peers`, thisLibrary.name, median(figures.get(thisLibrary)), unit, { ratio, of: best.name, ...judge?.(ratio) });
+function lineOf(row, figures, unit, subject, of, judge, note) {
+  const [values, ratios] = [figures.get(subject), ratiosOf(figures, subject, of.subject)];
+  const ratio = median(ratios);
+  const spread = { value: quartiles(values), ratio: quartiles(ratios) };
+  return line(row, subject.name, median(values), unit, { ratio, of: of.name, spread, note, ...judge?.(ratio) });
+}
+
+/** Repeat by repeat, since the machine may change its pace in between. */
+function ratiosOf(figures, subject, other) {
+  return figures.get(subject).map((value, repeat) => value / figures.get(other)[repeat]);
 }

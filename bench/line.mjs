@@ -1,9 +1,10 @@
 /**
- * One figure of one subject: its value, and its ratio to what `of` names. `target` and `met` stand only where the figure
- * has to reach something: the value where there is no ratio, and else the ratio.
+ * One figure of one subject: its value, and its ratio to what `of` names; `spread` has the quartiles of both. `target`
+ * and `met` stand only where the figure has to reach something: the value where there is no ratio, and else the ratio.
  */
-export function line(row, subject, value, unit, { ratio = null, of = null, target = null, met = null, note = null } = {}) {
-  return { row, subject, value: rounded(value), unit, ratio: ratio && rounded(ratio), of, target, met, note };
+export function line(row, subject, value, unit, { ratio = null, of = null, spread = {}, target = null, met = null, note = null } = {}) {
+  const quartiles = Object.fromEntries(Object.entries(spread).map(([name, values]) => [name, values.map(rounded)]));
+  return { row, subject, value: rounded(value), unit, ratio: ratio && rounded(ratio), of, spread: quartiles, target, met, note };
 }
 
 function rounded(value) {

@@ -1,6 +1,5 @@
 // Measures the library beside its peers and the least that a lock has to send: npm run bench.
 import { writeFileSync } from 'node:fs';
-import { makeCallers } from './calls.mjs';
 import { chart } from './chart.mjs';
 import { environment } from './environment.mjs';
 import { readOptions } from './options.mjs';
@@ -17,7 +16,8 @@ import { table } from './table.mjs';
 const { quick, json, isWhole, rows } = readOptions();
 findRedis();
 const [postgres, mysql] = rows.includes(stores) ? [postgresVersion(), mysqlVersion()] : [];
-// The exit handlers stop the server.
+// The exit handlers stop the servers, of which there are many.
+process.setMaxListeners(0);
 process.once('SIGINT', () => process.exit(130));
 process.once('SIGTERM', () => process.exit(143));
 const start = performance.now();
@@ -27,13 +27,11 @@ process.stderr.write(
   `a PING takes ${proxy.addedMs.toFixed(2)} ms more through the proxy${proxy.isAccurate ? '' : ', which is too far from 1'}\n`,
 );
 
-const callers = makeCallers(server);
-const context = { server, proxy, callers, sizes: quick ? SIZES.quick : SIZES.full };
+const context = { server, proxy, sizes: quick ? SIZES.quick : SIZES.full };
 const lines = [];
 for (const row of rows) {
   lines.push(...(await withProgress(row.name, () => row.run(context))));
 }
-callers.stop();
 proxy.stop();
 await server.stop();
 

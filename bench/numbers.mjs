@@ -2,6 +2,11 @@ export function median(values) {
   return percentile(values, 50);
 }
 
+/** Half of the values lie between them. */
+export function quartiles(values) {
+  return [percentile(values, 25), percentile(values, 75)];
+}
+
 export function percentile(values, percent) {
   const sorted = Float64Array.from(values).toSorted();
   const at = ((sorted.length - 1) * percent) / 100;

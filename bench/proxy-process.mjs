@@ -1,7 +1,6 @@
 // Passes TCP on, each chunk a while after it came, in both directions and without one chunk waiting for another.
 import { createServer, connect } from 'node:net';
 
-const [targetPort] = process.argv.slice(2).map(Number);
 /** Longer than this before the next chunk is due, the process sleeps a little; a timer of Node would sleep a millisecond. */
 const NAP_MS = 0.05;
 const napping = new Int32Array(new SharedArrayBuffer(4));
@@ -48,13 +47,20 @@ function link(from, to) {
   from.on('error', () => to.destroy());
 }
 
-const server = createServer({ allowHalfOpen: true }, (near) => {
-  const far = connect({ port: targetPort, host: '127.0.0.1', allowHalfOpen: true });
-  link(near, far);
-  link(far, near);
-});
-server.listen(0, '127.0.0.1', () => process.send({ port: server.address().port }));
+function listen(target) {
+  const server = createServer({ allowHalfOpen: true }, (near) => {
+    const far = connect({ port: target, host: '127.0.0.1', allowHalfOpen: true });
+    link(near, far);
+    link(far, near);
+  });
+  server.listen(0, '127.0.0.1', () => process.send({ port: server.address().port }));
+}
+
 process.on('message', (message) => {
-  ({ delayMs } = message);
+  if (message.target) {
+    listen(message.target);
+  } else {
+    ({ delayMs } = message);
+  }
 });
 process.on('disconnect', () => process.exit());

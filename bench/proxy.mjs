@@ -6,10 +6,19 @@ import { connectClient } from './redis-client.mjs';
 const ADDED_MS = 1;
 const TOLERANCE_MS = 0.15;
 
-/** A way to the server that adds a millisecond to each round trip, half of it in each direction, as between availability zones. */
+/** Ways to servers that add a millisecond to each round trip, half of it in each direction, as between zones. */
 export async function startProxy(serverPort) {
-  const child = fork(new URL('proxy-process.mjs', import.meta.url), [String(serverPort)]);
-  const [{ port }] = await once(child, 'message');
+  const child = fork(new URL('proxy-process.mjs', import.meta.url));
+  const ways = new Map();
+  const portTo = async (target) => {
+    if (!ways.has(target)) {
+      child.send({ target });
+      const [{ port }] = await once(child, 'message');
+      ways.set(target, port);
+    }
+    return ways.get(target);
+  };
+  const port = await portTo(serverPort);
   const direct = await connectClient(serverPort);
   const proxied = await connectClient(port);
   // What the proxy itself takes counts as distance, so its delay is set by measuring.
@@ -25,7 +34,7 @@ export async function startProxy(serverPort) {
   }
   direct.disconnect();
   proxied.disconnect();
-  return { port, addedMs, isAccurate: Math.abs(addedMs - ADDED_MS) < TOLERANCE_MS, stop: () => child.kill('SIGKILL') };
+  return { port, portTo, addedMs, isAccurate: Math.abs(addedMs - ADDED_MS) < TOLERANCE_MS, stop: () => child.kill('SIGKILL') };
 }
 
 async function addedRoundTrip(direct, proxied) {

@@ -23,6 +23,13 @@ export async function startRedis() {
       const times = [...(await client.info('cpu')).matchAll(/^used_cpu_(?:user|sys):(\S+)/gm)];
       return times.reduce((sum, [, seconds]) => sum + Number(seconds), 0);
     },
+    /** How many keys it has, how many of them are to expire, and the memory that it uses besides that of its clients. */
+    async content() {
+      const info = await client.info('everything');
+      const [, keys = 0, expiring = 0] = /^db0:keys=(\d+),expires=(\d+)/m.exec(info) ?? [];
+      const bytes = (name) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)[1]);
+      return { keys: Number(keys), expiring: Number(expiring), bytes: bytes('used_memory') - bytes('mem_clients_normal') };
+    },
     async stop() {
       client.disconnect();
       const exited = once(child, 'exit');

@@ -1,12 +1,21 @@
 /** How much each row does. The quick sizes say the same, with more noise. */
 export const SIZES = {
   full: {
-    pair: {
-      near: { repeats: 60, warmUp: { calls: 5_000 }, leadIn: { calls: 50 }, task: { calls: 300 } },
-      far: { repeats: 24, warmUp: { calls: 300 }, leadIn: { calls: 10 }, task: { calls: 100 } },
+    steady: {
+      warmth: { least: 6, most: 20, spread: 0.05 },
+      newKeys: { repeats: 15, ...callersOf(64, { leadIn: 25, task: 100 }) },
+      sameKeys: { repeats: 15, ...callersOf(64, { leadIn: 25, task: 100 }, 'same') },
+      near: { repeats: 20, leadIn: { calls: 150 }, task: { calls: 1_000 } },
+      far: { repeats: 12, leadIn: { calls: 15 }, task: { calls: 100 } },
+      arrivals: { repeats: 7, ...arrivalsOf(5_000, { leadIn: 0.2, task: 0.8 }) },
+      left: { callers: 64, calls: 500, idleMs: 3_000, restMs: 15_000 },
     },
-    manyCallers: { repeats: 10, ...callersOf(64, { warmUp: 300, leadIn: 20, task: 150 }) },
-    arrivals: { repeats: 7, ...arrivalsOf(5_000, { warmUp: 2, leadIn: 0.2, task: 1.5 }) },
+    cold: {
+      near: { repeats: 40, warmUp: { calls: 5_000 }, leadIn: { calls: 50 }, task: { calls: 300 } },
+      far: { repeats: 20, warmUp: { calls: 300 }, leadIn: { calls: 10 }, task: { calls: 100 } },
+      manyCallers: { repeats: 10, ...callersOf(64, { warmUp: 300, leadIn: 20, task: 150 }) },
+      arrivals: { repeats: 7, ...arrivalsOf(5_000, { warmUp: 2, leadIn: 0.2, task: 1 }) },
+    },
     hot: { repeats: 3, callers: 64, bursts: 4, turns: 30, farBursts: 1, farTurns: 4 },
     fleet: { repeats: 3, processes: 4, callers: 50, sectionMs: 5 },
     handOver: { repeats: 3, lanes: 8, rounds: 12 },
@@ -27,12 +36,21 @@ export const SIZES = {
     },
   },
   quick: {
-    pair: {
-      near: { repeats: 10, warmUp: { calls: 2_000 }, leadIn: { calls: 20 }, task: { calls: 150 } },
-      far: { repeats: 5, warmUp: { calls: 50 }, leadIn: { calls: 5 }, task: { calls: 40 } },
+    steady: {
+      warmth: { least: 3, most: 4, spread: 0.1 },
+      newKeys: { repeats: 3, ...callersOf(64, { leadIn: 15, task: 50 }) },
+      sameKeys: { repeats: 3, ...callersOf(64, { leadIn: 15, task: 50 }, 'same') },
+      near: { repeats: 5, leadIn: { calls: 50 }, task: { calls: 300 } },
+      far: { repeats: 3, leadIn: { calls: 5 }, task: { calls: 40 } },
+      arrivals: { repeats: 3, ...arrivalsOf(5_000, { leadIn: 0.1, task: 0.4 }) },
+      left: { callers: 64, calls: 100, idleMs: 1_000, restMs: 15_000 },
     },
-    manyCallers: { repeats: 3, ...callersOf(64, { warmUp: 150, leadIn: 10, task: 80 }) },
-    arrivals: { repeats: 3, ...arrivalsOf(5_000, { warmUp: 0.5, leadIn: 0.1, task: 0.4 }) },
+    cold: {
+      near: { repeats: 8, warmUp: { calls: 2_000 }, leadIn: { calls: 20 }, task: { calls: 150 } },
+      far: { repeats: 4, warmUp: { calls: 50 }, leadIn: { calls: 5 }, task: { calls: 40 } },
+      manyCallers: { repeats: 3, ...callersOf(64, { warmUp: 150, leadIn: 10, task: 80 }) },
+      arrivals: { repeats: 3, ...arrivalsOf(5_000, { warmUp: 0.5, leadIn: 0.1, task: 0.4 }) },
+    },
     hot: { repeats: 1, callers: 64, bursts: 1, turns: 10, farBursts: 1, farTurns: 2 },
     fleet: { repeats: 1, processes: 4, callers: 20, sectionMs: 5 },
     handOver: { repeats: 1, lanes: 8, rounds: 4 },
@@ -54,9 +72,9 @@ export const SIZES = {
   },
 };
 
-/** So many calls of each caller. */
-function callersOf(callers, calls) {
-  return mapped(calls, (count) => ({ callers, calls: count }));
+/** So many calls of each caller, with keys that are new or the same for all its calls. */
+function callersOf(callers, calls, keys = 'new') {
+  return mapped(calls, (count) => ({ callers, calls: count, keys }));
 }
 
 /** For so many seconds. */

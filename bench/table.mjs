@@ -14,16 +14,20 @@ export function table(lines) {
     .join('\n');
 }
 
-function cellsOf({ row, subject, value, unit, ratio, of, target, met, note }, index, lines) {
+function cellsOf({ row, subject, value, unit, ratio, of, spread, target, met, note }, index, lines) {
   return [
     lines[index - 1]?.row === row ? '' : row,
     subject,
-    `${short(value)} ${unit}`,
-    ratio === null ? '' : `${short(ratio)} × ${of}`,
+    `${short(value)} ${unit}${between(spread.value)}`,
+    ratio === null ? '' : `${short(ratio)} × ${of}${ratio === 1 ? '' : between(spread.ratio)}`,
     target ?? '',
     met === null ? '' : met ? 'met' : 'MISSED',
     note ?? '',
   ];
+}
+
+function between(quartiles) {
+  return quartiles ? ` (${quartiles.map(short).join('–')})` : '';
 }
 
 /** Three digits that count. */

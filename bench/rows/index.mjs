@@ -1,5 +1,4 @@
-import { arrivals } from './arrivals.mjs';
-import { cpu } from './cpu.mjs';
+import { cold } from './cold.mjs';
 import { endless } from './endless.mjs';
 import { fleet } from './fleet.mjs';
 import { handOver } from './hand-over.mjs';
@@ -7,13 +6,12 @@ import { hot } from './hot.mjs';
 import { load } from './load.mjs';
 import { many } from './many.mjs';
 import { memory } from './memory.mjs';
-import { pair } from './pair.mjs';
-import { parallel } from './parallel.mjs';
 import { reentry } from './re-entry.mjs';
+import { steady } from './steady.mjs';
 import { stores } from './stores.mjs';
 import { telemetry } from './telemetry.mjs';
 
-export const ROWS = [pair, parallel, cpu, arrivals, hot, fleet, handOver, reentry, memory, load, telemetry, many, endless, stores];
+export const ROWS = [steady, cold, hot, fleet, handOver, reentry, memory, load, telemetry, many, endless, stores];
 
 /** A quick run leaves out what takes minutes or mostly waits, unless it is asked for. */
 export const QUICK_ROWS = ROWS.filter((row) => ![many, endless, stores].includes(row));

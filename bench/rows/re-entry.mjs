@@ -9,9 +9,7 @@ const NOTE = 'the peers have no re-entry';
 
 export const reentry = {
   name: 're-entry',
-  async run({ server, callers, sizes }) {
-    // The pings of their idle connections would count.
-    callers.stop();
+  async run({ server, sizes }) {
     const { batches, calls } = sizes.reentry;
     return connected([thisLibrary], server.port, {}, async (connections) => {
       const { locks } = connections.get(thisLibrary);

@@ -8,7 +8,19 @@ import { redlock } from './redlock.mjs';
 import { leanRedlockUniversal, redlockUniversal } from './redlock-universal.mjs';
 import { byNodeRedis, handles, thisLibrary, withLock } from './this-library.mjs';
 
-export { byNodeRedis, floor, mysql, mysqlFloor, mysqlThatPolls, postgres, postgresFloor, quorum, quorumFloor, thisLibrary };
+export {
+  byNodeRedis,
+  floor,
+  mysql,
+  mysqlFloor,
+  mysqlThatPolls,
+  PEER_DECORATORS,
+  postgres,
+  postgresFloor,
+  quorum,
+  quorumFloor,
+  thisLibrary,
+};
 
 /** By hand: an acquire, the work and a release. */
 export const PEERS = [redisSemaphore, redlock, redlockUniversal, leanRedlockUniversal];
@@ -19,8 +31,11 @@ export const WAITING_PEERS = [redisSemaphore, redlock, redlockUniversal];
 /** With those that have a decorator. */
 export const ALL_PEERS = [...PEERS, ...PEER_DECORATORS];
 
+/** This library, used in other ways. */
+export const VARIANTS = [byNodeRedis, withLock, handles];
+
 /** Those whose locked calls on Redis are measured. */
-export const CALLED = [thisLibrary, byNodeRedis, withLock, handles, floor, ...ALL_PEERS];
+export const CALLED = [thisLibrary, ...VARIANTS, floor, ...ALL_PEERS];
 
 export function subjectNamed(name) {
   return [...CALLED, quorum, postgres, mysql, mysqlThatPolls].find((subject) => subject.name === name);

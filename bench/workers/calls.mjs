@@ -17,29 +17,31 @@ serve({
   },
   collectGarbage: () => globalThis.gc(),
 
+  // Each answer has the number of its calls, and the CPU time of the client for each of them, in microseconds.
+
   /** One caller: how long a typical call takes, in microseconds. */
   async oneCaller({ port, calls }) {
     const connection = connections.get(port);
     const ids = newKeys(calls);
     const times = new Float64Array(calls);
+    const client = countCpu(calls);
     for (let i = 0; i < calls; i += 1) {
       const start = performance.now();
       await connection.call(ids[i]);
       times[i] = performance.now() - start;
     }
-    return { micros: median(times) * 1_000 };
+    return { calls, client: client(), micros: median(times) * 1_000 };
   },
 
-  /** Many callers that do not contend: how many calls they get through in a second, and the CPU time of each, in microseconds. */
-  async manyCallers({ port, callers, calls }) {
+  /** Many callers that do not contend, with new keys or one key each: how many calls they get through in a second. */
+  async manyCallers({ port, callers, calls: each, keys }) {
     const connection = connections.get(port);
-    const ids = Array.from({ length: callers }, () => newKeys(calls));
+    const ids = Array.from({ length: callers }, (_, caller) => (keys === 'same' ? Array(each).fill(`same:${caller}`) : newKeys(each)));
+    const calls = callers * each;
     const start = performance.now();
-    const before = process.cpuUsage();
+    const client = countCpu(calls);
     await Promise.all(ids.map((ownIds) => callEach(connection, ownIds)));
-    const { user, system } = process.cpuUsage(before);
-    const all = callers * calls;
-    return { rate: (all * 1_000) / (performance.now() - start), cpu: (user + system) / all };
+    return { calls, client: client(), rate: (calls * 1_000) / (performance.now() - start) };
   },
 
   /** Calls that begin at a fixed rate, whether or not those before have ended: their times from when each was due, in milliseconds. */
@@ -48,6 +50,7 @@ serve({
     const ids = newKeys(rate * seconds);
     const times = new Float64Array(ids.length);
     const running = [];
+    const client = countCpu(ids.length);
     const start = performance.now();
     for (let next = 0; next < ids.length;) {
       for (const now = performance.now(); next < ids.length && start + (next * 1_000) / rate <= now; next += 1) {
@@ -56,9 +59,18 @@ serve({
       await sleep(1);
     }
     await Promise.all(running);
-    return { p50: percentile(times, 50), p99: percentile(times, 99) };
+    return { calls: ids.length, client: client(), p50: percentile(times, 50), p99: percentile(times, 99) };
   },
 });
+
+/** Begins to count CPU time; the function that it gives says how much it was for each call, in microseconds. */
+function countCpu(calls) {
+  const before = process.cpuUsage();
+  return () => {
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / calls;
+  };
+}
 
 async function callEach(connection, ids) {
   for (let i = 0; i < ids.length; i += 1) {

@@ -1,0 +1,69 @@
+// Locked calls of a busy service: warmed until the figures stand still, and no garbage is collected on demand.
+import { alternate } from '../alternate.mjs';
+import { againstBest, figuresOf, linesOf, withCallers } from '../calls.mjs';
+import { leftOf } from '../left.mjs';
+import { atLeast, atMost, line } from '../line.mjs';
+import { CALLED, PEER_DECORATORS, PEERS } from '../subjects/index.mjs';
+import { warm } from '../warm.mjs';
+
+/** Up to Node 22, AsyncLocalStorage hooks into every promise of a process. */
+const [NEW_KEYS_LIMIT, SAME_KEYS_LIMIT] = Number.parseInt(process.versions.node, 10) >= 24 ? [1.3, 1.1] : [1.5, 1.3];
+
+export const steady = {
+  name: 'steady',
+  run: ({ proxy, sizes: { steady: sizes } }) =>
+    withCallers(CALLED, [], async (callers) => {
+      const ask = (question, size, portOf) => askWarm(callers, question, { warmth: sizes.warmth, ...size }, portOf);
+      const fresh = await ask('manyCallers', sizes.newKeys);
+      const again = await ask('manyCallers', sizes.sameKeys);
+      const near = await ask('oneCaller', sizes.near);
+      const far = await ask('oneCaller', sizes.far, ({ port }) => proxy.portTo(port));
+      const arrivals = await ask('arrivals', sizes.arrivals);
+      return [
+        ...ofMany('new keys', fresh, { server: 1.4, client: NEW_KEYS_LIMIT, rate: 0.75 }),
+        againstBest('new keys to peers', figuresOf(fresh, 'rate'), 'pairs/s', PEERS, (ratio) => atLeast(ratio, 0.9)),
+        againstBest('new keys to decorators', figuresOf(fresh, 'rate'), 'pairs/s', PEER_DECORATORS, (ratio) => atLeast(ratio, 1)),
+        ...ofMany('same keys', again, { client: SAME_KEYS_LIMIT }),
+        ...linesOf('one caller', figuresOf(near, 'micros'), 'µs', (ratio) => atMost(ratio, 1.12)),
+        ...linesOf('one caller +1 ms', figuresOf(far, 'micros'), 'µs', (ratio) => atMost(ratio, 1.04)),
+        ...linesOf('arrivals: p50', figuresOf(arrivals, 'p50'), 'ms'),
+        ...linesOf('arrivals: p99', figuresOf(arrivals, 'p99'), 'ms'),
+        againstBest('arrivals: p99 to peers', figuresOf(arrivals, 'p99'), 'ms', PEERS, (ratio) => atMost(ratio, 1.3)),
+        ...ofRemains(await leftOf(callers, sizes.left)),
+      ];
+    }),
+};
+
+/** All subjects take turns, with a lead-in that does not count: a process is idle in the turns of the others. */
+async function askWarm(callers, question, { repeats, leadIn, task, warmth }, portOf = ({ port }) => port) {
+  for (const caller of callers.values()) {
+    await caller.connect(await portOf(caller.server));
+  }
+  const turn = async (subject) => {
+    await callers.get(subject).ask(question, leadIn);
+    return callers.get(subject).ask(question, task);
+  };
+  const subjects = [...callers.keys()];
+  const moving = await warm(subjects, warmth, turn);
+  if (moving.length > 0) {
+    process.stderr.write(` (still moved after ${warmth.most} turns of ${question}: ${moving.join(', ')})`);
+  }
+  return alternate(subjects, repeats, turn);
+}
+
+function ofMany(row, results, { server, client, rate }) {
+  return [
+    ...linesOf(`${row}: server's CPU`, figuresOf(results, 'server'), 'µs', (ratio) => server && atMost(ratio, server)),
+    ...linesOf(`${row}: client's CPU`, figuresOf(results, 'client'), 'µs', (ratio) => atMost(ratio, client)),
+    ...linesOf(row, figuresOf(results, 'rate'), 'pairs/s', (ratio) => rate && atLeast(ratio, rate)),
+  ];
+}
+
+function ofRemains(results) {
+  const rows = [
+    ['left: keys', 'keys', 'a call'],
+    ['left: bytes', 'bytes', 'a call'],
+    ["left: server's CPU", 'server', 'µs a call'],
+  ];
+  return rows.flatMap(([row, figure, unit]) => [...results].map(([subject, left]) => line(row, subject.name, left[figure], unit)));
+}
