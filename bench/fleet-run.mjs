@@ -13,7 +13,8 @@ export async function runFleet(workers, subjects, { repeats, callers, sectionMs,
   }
   const results = await alternate(subjects, repeats, async ({ name }) => {
     await clear();
-    const task = { subject: name, port, key: 'fleet', startAt: machineMs() + NOTICE_MS, callers, sectionMs };
+    const lanes = Array.from({ length: callers }, () => ['fleet']);
+    const task = { subject: name, port, lanes, startAt: machineMs() + NOTICE_MS, sectionMs };
     return figures(await askAll(workers, 'contend', task), callers);
   });
   return new Map(subjects.map((subject) => [subject, summary(results.get(subject))]));

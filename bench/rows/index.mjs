@@ -10,8 +10,9 @@ import { reentry } from './re-entry.mjs';
 import { steady } from './steady.mjs';
 import { stores } from './stores.mjs';
 import { telemetry } from './telemetry.mjs';
+import { transfers } from './transfers.mjs';
 
-export const ROWS = [steady, cold, hot, fleet, handOver, reentry, memory, load, telemetry, many, endless, stores];
+export const ROWS = [steady, cold, transfers, hot, fleet, handOver, reentry, memory, load, telemetry, many, endless, stores];
 
 /** A quick run leaves out what takes minutes or mostly waits, unless it is asked for. */
 export const QUICK_ROWS = ROWS.filter((row) => ![many, endless, stores].includes(row));

@@ -7,6 +7,7 @@ import { redisSemaphore } from './redis-semaphore.mjs';
 import { redlock } from './redlock.mjs';
 import { leanRedlockUniversal, redlockUniversal } from './redlock-universal.mjs';
 import { byNodeRedis, handles, thisLibrary, withLock } from './this-library.mjs';
+import { polling, TRANSFERRING } from './transferring.mjs';
 
 export {
   byNodeRedis,
@@ -15,11 +16,13 @@ export {
   mysqlFloor,
   mysqlThatPolls,
   PEER_DECORATORS,
+  polling,
   postgres,
   postgresFloor,
   quorum,
   quorumFloor,
   thisLibrary,
+  TRANSFERRING,
 };
 
 /** By hand: an acquire, the work and a release. */
@@ -38,5 +41,5 @@ export const VARIANTS = [byNodeRedis, withLock, handles];
 export const CALLED = [thisLibrary, ...VARIANTS, floor, ...ALL_PEERS];
 
 export function subjectNamed(name) {
-  return [...CALLED, quorum, postgres, mysql, mysqlThatPolls].find((subject) => subject.name === name);
+  return [...CALLED, ...TRANSFERRING, quorum, postgres, mysql, mysqlThatPolls].find((subject) => subject.name === name);
 }

@@ -11,7 +11,7 @@ export const redlock = {
     const client = await connectClient(port);
     const locks = new Redlock([client], patient ? { retryCount: 10_000 } : {});
     return byHand({
-      acquire: (key) => locks.acquire([key], TTL_MS),
+      acquire: (key) => locks.acquire(Array.isArray(key) ? key : [key], TTL_MS),
       release: (lock) => lock.release(),
       close: () => client.disconnect(),
     });

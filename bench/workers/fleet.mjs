@@ -1,4 +1,4 @@
-// One process of the fleet: all its callers want the same key once, and start together with those of the others.
+// One of several processes whose callers contend, and start together with those of the others.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { machineMs } from '../numbers.mjs';
 import { countRoundTrips, sentCommands } from '../sent-commands.mjs';
@@ -9,15 +9,24 @@ serve({
   connect,
   close,
 
-  async contend({ key, startAt, callers, sectionMs, ...task }) {
+  /** `lanes` has the keys that each caller wants, one after the other. */
+  async contend({ lanes, startAt, sectionMs, ...task }) {
     const connection = connectionOf(task);
     await sleep(startAt - machineMs());
     const before = sentCommands();
     const roundTrips = countRoundTrips();
-    const turns = await Promise.all(Array.from({ length: callers }, () => call(connection, key, sectionMs)));
-    return { turns, commands: sentCommands() - before, roundTrips: roundTrips() };
+    const turns = await Promise.all(lanes.map((keys) => callEach(connection, keys, sectionMs)));
+    return { turns: turns.flat(), commands: sentCommands() - before, roundTrips: roundTrips() };
   },
 });
+
+async function callEach(connection, keys, sectionMs) {
+  const turns = [];
+  for (const key of keys) {
+    turns.push(await call(connection, key, sectionMs));
+  }
+  return turns;
+}
 
 /** Null where the caller failed. */
 async function call(connection, key, sectionMs) {
@@ -32,5 +41,5 @@ async function call(connection, key, sectionMs) {
   await sleep(sectionMs);
   const endedAt = machineMs();
   await connection.release(held);
-  return { calledAt, startedAt, endedAt, releasedAt: machineMs() };
+  return { key, calledAt, startedAt, endedAt, releasedAt: machineMs() };
 }
