@@ -2,12 +2,11 @@
 export const SIZES = {
   full: {
     steady: {
-      warmth: { least: 6, most: 20, spread: 0.05 },
-      newKeys: { repeats: 15, ...callersOf(64, { leadIn: 25, task: 100 }) },
-      sameKeys: { repeats: 15, ...callersOf(64, { leadIn: 25, task: 100 }, 'same') },
-      near: { repeats: 20, leadIn: { calls: 150 }, task: { calls: 1_000 } },
-      far: { repeats: 12, leadIn: { calls: 15 }, task: { calls: 100 } },
-      arrivals: { repeats: 7, ...arrivalsOf(5_000, { leadIn: 0.2, task: 0.8 }) },
+      newKeys: { warmth: still(12, 30), repeats: 15, ...callersOf(64, { leadIn: 25, task: 100 }) },
+      sameKeys: { warmth: still(4, 20), repeats: 15, ...callersOf(64, { leadIn: 25, task: 100 }, 'same') },
+      near: { warmth: still(4, 15), repeats: 20, leadIn: { calls: 150 }, task: { calls: 1_000 } },
+      far: { warmth: still(3, 8), repeats: 12, leadIn: { calls: 15 }, task: { calls: 100 } },
+      arrivals: { warmth: still(3, 6), repeats: 7, ...arrivalsOf(5_000, { leadIn: 0.2, task: 0.8 }) },
       left: { callers: 64, calls: 500, idleMs: 3_000, restMs: 15_000 },
     },
     cold: {
@@ -38,12 +37,11 @@ export const SIZES = {
   },
   quick: {
     steady: {
-      warmth: { least: 3, most: 4, spread: 0.1 },
-      newKeys: { repeats: 3, ...callersOf(64, { leadIn: 15, task: 50 }) },
-      sameKeys: { repeats: 3, ...callersOf(64, { leadIn: 15, task: 50 }, 'same') },
-      near: { repeats: 5, leadIn: { calls: 50 }, task: { calls: 300 } },
-      far: { repeats: 3, leadIn: { calls: 5 }, task: { calls: 40 } },
-      arrivals: { repeats: 3, ...arrivalsOf(5_000, { leadIn: 0.1, task: 0.4 }) },
+      newKeys: { warmth: still(6, 8), repeats: 3, ...callersOf(64, { leadIn: 15, task: 50 }) },
+      sameKeys: { warmth: still(3, 4), repeats: 3, ...callersOf(64, { leadIn: 15, task: 50 }, 'same') },
+      near: { warmth: still(3, 4), repeats: 5, leadIn: { calls: 50 }, task: { calls: 300 } },
+      far: { warmth: still(3, 3), repeats: 3, leadIn: { calls: 5 }, task: { calls: 40 } },
+      arrivals: { warmth: still(3, 3), repeats: 3, ...arrivalsOf(5_000, { leadIn: 0.1, task: 0.4 }) },
       left: { callers: 64, calls: 100, idleMs: 1_000, restMs: 15_000 },
     },
     cold: {
@@ -73,6 +71,11 @@ export const SIZES = {
     },
   },
 };
+
+/** Warm after at least so many turns, once the last ones differ by 5 % at most; no more than so many are made. */
+function still(least, most) {
+  return { least, most, spread: 0.05 };
+}
 
 /** So many calls of each caller, with keys that are new or the same for all its calls. */
 function callersOf(callers, calls, keys = 'new') {

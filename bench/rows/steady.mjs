@@ -13,12 +13,11 @@ export const steady = {
   name: 'steady',
   run: ({ proxy, sizes: { steady: sizes } }) =>
     withCallers(CALLED, [], async (callers) => {
-      const ask = (question, size, portOf) => askWarm(callers, question, { warmth: sizes.warmth, ...size }, portOf);
-      const fresh = await ask('manyCallers', sizes.newKeys);
-      const again = await ask('manyCallers', sizes.sameKeys);
-      const near = await ask('oneCaller', sizes.near);
-      const far = await ask('oneCaller', sizes.far, ({ port }) => proxy.portTo(port));
-      const arrivals = await ask('arrivals', sizes.arrivals);
+      const fresh = await ask(callers, 'manyCallers', sizes.newKeys);
+      const again = await ask(callers, 'manyCallers', sizes.sameKeys);
+      const near = await ask(callers, 'oneCaller', sizes.near);
+      const far = await ask(callers, 'oneCaller', sizes.far, ({ port }) => proxy.portTo(port));
+      const arrivals = await ask(callers, 'arrivals', sizes.arrivals);
       return [
         ...ofMany('new keys', fresh, { server: 1.4, client: NEW_KEYS_LIMIT, rate: 0.75 }),
         againstBest('new keys to peers', figuresOf(fresh, 'rate'), 'pairs/s', PEERS, (ratio) => atLeast(ratio, 0.9)),
@@ -35,7 +34,7 @@ export const steady = {
 };
 
 /** All subjects take turns, with a lead-in that does not count: a process is idle in the turns of the others. */
-async function askWarm(callers, question, { repeats, leadIn, task, warmth }, portOf = ({ port }) => port) {
+async function ask(callers, question, { repeats, leadIn, task, warmth }, portOf = ({ port }) => port) {
   for (const caller of callers.values()) {
     await caller.connect(await portOf(caller.server));
   }
