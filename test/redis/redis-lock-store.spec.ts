@@ -9,6 +9,7 @@ import { RedisKeys } from '../../lib/stores/redis/scripts/redis-keys';
 import { serverWarnings } from '../../lib/stores/redis/server-check';
 import { slotTag } from '../../lib/stores/redis/scripts/slot-tags';
 import { startHolder } from '../support/holder';
+import { callsOfEveryKind } from '../support/calls-of-every-kind';
 import { makeLocks } from '../support/make-locks';
 import { noWarning } from '../support/no-warning';
 import { RedisServer } from '../support/redis-server';
@@ -66,18 +67,7 @@ describe('what is stored', () => {
     const otherStore = new RedisLockStore(sourceOf(server.url));
     await otherStore.open({ prefix: 'lock', warn: (message) => noWarning(message) });
     const other = makeLocks(otherStore);
-    const ask = async (round: number): Promise<void> => {
-      const key = `k${round % 50}`;
-      await locks.withLock(`fresh ${round}`, () => undefined);
-      await locks.withLock([key, `${key} too`], () => locks.withLock(key, () => undefined));
-      await other.withLock(key, () => undefined);
-      await (await locks.acquire(`handle ${key}`)).release();
-      await locks.withLock(`ticket ${key}`, (lock) => other.withLock(`ticket ${key}`, { ticket: lock.makeTicket() }, () => undefined));
-      await locks.withLock(key, { wait: 0, onUnavailable: 'throw' }, () => undefined).catch(() => undefined);
-    };
-    for (let round = 0; round < 1_250; round += 50) {
-      await Promise.all(Array.from({ length: 50 }, (_, at) => ask(round + at)));
-    }
+    await callsOfEveryKind(locks, other, 1_250);
     await otherStore.close();
     const left = await storedKeys();
     const marks = left.filter((name) => name.startsWith('lock:done:'));

@@ -11,6 +11,7 @@ const LONG = [
   'test/torture/torture.spec.ts',
   'test/quorum/',
   'test/stores/quorum.spec.ts',
+  'test/stores/left-behind.spec.ts',
   'test/mysql/',
   'test/stores/mysql.spec.ts',
   'test/security/tickets-elsewhere.spec.ts',
