@@ -1,5 +1,6 @@
 import { isLockError } from '../../lib/core/words/errors.js';
 import type { LockService } from '../../lib/nest/lock.service.js';
+import { finite, foundOrphan } from './found-orphan.js';
 import { withKeys } from './hide-keys.js';
 import type { ShowKey } from './shown-key.js';
 import type { LockInspection } from '../../lib/nest/lock.service.js';
@@ -13,13 +14,13 @@ const LONG_WAIT_MS = 2_000;
 /** The stores of the application, as the page shows them. */
 export class ApplicationStores {
   readonly #services: ReadonlyMap<string, LockService>;
-  readonly #show: ShowKey;
+  readonly show: ShowKey;
 
   /** A service that a test has replaced has no stores; one of a second copy of this package has. */
   constructor(service: LockService, show: ShowKey) {
     const { siblings } = service as Partial<LockService>;
     this.#services = siblings instanceof Map ? siblings : new Map<string, LockService>();
-    this.#show = show;
+    this.show = show;
   }
 
   /** Keeps the calls that end from now on, so that the minutes before somebody looked can be shown. */
@@ -31,10 +32,6 @@ export class ApplicationStores {
 
   serviceOf(store: string): LockService | undefined {
     return this.#services.get(store);
-  }
-
-  show(key: string): string {
-    return this.#show(key);
   }
 
   /** What the processes of all stores say now. Never rejects: a store that cannot be asked says so. */
@@ -58,7 +55,7 @@ export class ApplicationStores {
   async #surveyOf(name: string, service: LockService, incidentsMs: number): Promise<StoreAnswer> {
     try {
       const survey = await service.survey({ recent: true, health: true, incidentsMs });
-      return withKeys({ ...survey, failed: undefined, orphans: await this.#orphansOf(service, survey) }, this.#show);
+      return withKeys({ ...survey, failed: undefined, orphans: await this.#orphansOf(service, survey) }, this.show);
     } catch (error) {
       const nothing = { processes: [], held: [], waiting: [], ended: [], incidents: [], leftOut: 0, silent: [], orphans: [] };
       return { store: name, ...nothing, failed: isLockError(error) ? error.code : 'The survey failed.' };
@@ -84,16 +81,16 @@ export class ApplicationStores {
 
   async #orphan(service: LockService, key: string): Promise<FoundOrphan | undefined> {
     const lock = await service.inspect(key).catch(() => null);
-    return lock ? { key: this.#show(key), ...orphanOf(lock) } : undefined;
+    return lock ? foundOrphan(key, lock, this.show) : undefined;
   }
 
   /** The key that is shown by that name: the name itself, unless keys are hidden. */
   async #keyOf(service: LockService, named: string): Promise<string | undefined> {
-    if (this.#show('') === '') {
+    if (this.show('') === '') {
       return named;
     }
     for await (const { key } of service.list({ limit: 100_000 })) {
-      if (this.#show(key) === named) {
+      if (this.show(key) === named) {
         return key;
       }
     }
@@ -103,12 +100,4 @@ export class ApplicationStores {
 
 function infoOf({ fence, by, since, remainingMs, holds, waiters }: LockInspection): StoredLockInfo {
   return { fence, by, heldMs: Math.max(0, Date.now() - since.getTime()), remainingMs: finite(remainingMs), holds, waiters };
-}
-
-function orphanOf({ fence, by, since, remainingMs }: LockInspection): Omit<FoundOrphan, 'key'> {
-  return { fence, by, since: since.getTime(), remainingMs: finite(remainingMs) };
-}
-
-function finite(ms: number): number | undefined {
-  return Number.isFinite(ms) ? ms : undefined;
 }

@@ -1,17 +1,18 @@
 import { brief } from '../../lib/peers/shape.js';
 import type { Survey } from '../../lib/peers/survey.js';
-import { showWhole, type ShowKey } from './shown-key.js';
+import { showWhole, shownHolder, type ShowKey } from './shown-key.js';
 
-/** A survey with every key as the page shows it. */
+/** A survey with every key as the page shows it; where keys are hidden, nothing is in it that may name one, or a person. */
 export function withKeys<S extends Survey>(survey: S, show: ShowKey): S {
   if (show === showWhole) {
     return survey;
   }
   // A leader without a name is called by its key, and names are cut.
-  const renamed = <T extends { readonly key: string; readonly name?: string }>(row: T): T => ({
+  const renamed = <T extends { readonly key: string; readonly name?: string; readonly description?: string | undefined }>(row: T): T => ({
     ...row,
     key: show(row.key),
     ...(row.name === brief(row.key) && { name: show(row.key) }),
+    description: undefined,
   });
   return {
     ...survey,
@@ -22,6 +23,9 @@ export function withKeys<S extends Survey>(survey: S, show: ShowKey): S {
       ...renamed(incident),
       // An outage is about no key.
       key: incident.key && show(incident.key),
+      holder: incident.holder && shownHolder(incident.holder, show),
+      // A driver may say with which command, and so for which key.
+      error: undefined,
       calls: incident.calls?.map((call) => ({ ...call, holds: show(call.holds), waitsFor: show(call.waitsFor) })),
     })),
   };

@@ -85,7 +85,7 @@ export class LockPage implements OnModuleInit, OnModuleDestroy {
 
   /** Who comes later is told first what was found so far; it ends where nobody listens any more. */
   #newSearch(store: string, service: LockService): Observable<string> {
-    const search = searchOrphans(service, (key) => this.#stores.show(key)).pipe(
+    const search = searchOrphans(service, this.#stores.show).pipe(
       map((step) => JSON.stringify(step)),
       finalize(() => this.#searches.delete(store)),
       shareReplay({ bufferSize: Infinity, refCount: true }),

@@ -1,6 +1,7 @@
 import { Observable } from 'rxjs';
-import type { ListedLock } from '../../lib/peers/lock-list.js';
 import type { LockService } from '../../lib/nest/lock.service.js';
+import { foundOrphan } from './found-orphan.js';
+import type { ShowKey } from './shown-key.js';
 import type { FoundOrphan, SearchEnd, SearchStep } from './snapshot.js';
 
 /** How many locks a search looks at, and for how long it lasts, at most. */
@@ -12,7 +13,7 @@ const STEP_MS = 250;
  * Searches a store for locks whose processes do not answer, as a stream of what was found. It ends where nobody listens any more: nothing is
  * asked of the store then.
  */
-export function searchOrphans(service: LockService, show: (key: string) => string): Observable<SearchStep> {
+export function searchOrphans(service: LockService, show: ShowKey): Observable<SearchStep> {
   return new Observable((viewer) => {
     let found: FoundOrphan[] = [];
     let looked = 0;
@@ -28,7 +29,7 @@ export function searchOrphans(service: LockService, show: (key: string) => strin
       for (let step = await locks.next(); !step.done; step = await locks.next()) {
         looked++;
         if (!step.value.answers) {
-          found.push(orphanOf(step.value, show));
+          found.push(foundOrphan(step.value.key, step.value, show));
         }
         if (performance.now() - toldAt >= STEP_MS) {
           tell();
@@ -41,8 +42,4 @@ export function searchOrphans(service: LockService, show: (key: string) => strin
       .catch(() => tell('failed'))
       .finally(() => viewer.complete());
   });
-}
-
-function orphanOf({ key, fence, by, since, remainingMs }: ListedLock, show: (key: string) => string): FoundOrphan {
-  return { key: show(key), fence, by, since: since.getTime(), remainingMs: Number.isFinite(remainingMs) ? remainingMs : undefined };
 }

@@ -5,9 +5,12 @@ import request from 'supertest';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError, MemoryLockStore } from 'nestjs-distributed-lock';
 import { LockPageModule, type LockPageOptions } from 'nestjs-distributed-lock/page';
+import { THIS_PROCESS } from '../../lib/core/words/caller';
+import type { FoundIncident, WaitingCall } from '../../lib/peers/survey';
 import { newHold } from '../support/new-hold';
 import { saying } from '../support/saying';
 import { until } from '../support/until';
+import { describedShop } from './support/described-shop';
 import { DoorGuard, PLATFORMS, startApplication, type PageApplication } from './support/page-application';
 
 const IN = { authorization: 'let-me-in' };
@@ -219,6 +222,28 @@ test('hidden keys are in no answer, and a lock is released by its hash', async (
     .set('x-lock-page', '1')
     .send({ store: 'default', key, fence: lock.fence, reason: 'It hangs.' });
   expect(answer.body).toEqual({ outcome: 'released' });
+  await app.close();
+});
+
+test('where keys are hidden, no description is in an answer, nor the text of an error', async () => {
+  const store = new MemoryLockStore();
+  const { app, locks, url } = await startApplication({ store, page: { hideKeys: true } });
+  await store.acquire(newHold('orphan:1', { by: `${THIS_PROCESS} Orders.pay (tenant=globex)`, ttlMs: 600_000 }));
+  const shop = describedShop();
+  const [call, incident] = [shop.waiting[0] as WaitingCall, shop.incidents[0] as FoundIncident];
+  const survey = {
+    ...shop,
+    waiting: [...shop.waiting, { ...call, key: 'orphan:1', waitedMs: 9_000 }],
+    incidents: [...shop.incidents, { ...incident, id: 'failed', error: 'NOPERM customer:4711' }],
+  };
+  Object.assign(locks, { survey: async () => survey });
+  const { text } = await request(url).get('/locks/survey').expect(200);
+  const search = await (await fetch(`${url}/locks/search?store=default`)).text();
+  for (const answer of [text, search]) {
+    expect(answer.match(/globex|4711|trace=/g) ?? []).toEqual([]);
+    expect(answer).toContain(`"${THIS_PROCESS} Orders.pay"`);
+  }
+  expect(text).toContain('"holder":"api-7f9c4-m8wdl (pid 17) TransferService.run"');
   await app.close();
 });
 
