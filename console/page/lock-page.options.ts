@@ -21,8 +21,13 @@ export interface LockPageOptions {
   readonly access?: 'anybody' | undefined;
   /** Whether the user of a request may release locks by force. Default: nobody may. */
   readonly actions?: LockPageActions | undefined;
-  /** Whether the page shows a short hash instead of each key. Default: `false`. */
+  /** Whether the page shows a short hash instead of each key, and no descriptions. Default: `false`. */
   readonly hideKeys?: boolean | undefined;
+  /**
+   * Where a trace is shown, by http, https or a path, with `{trace}` in place of its id: each trace of the page is a link
+   * to it then. Default: no links.
+   */
+  readonly traceUrl?: string | undefined;
 }
 
 /** The options, checked, with their defaults. */
@@ -32,6 +37,7 @@ export interface CheckedPageOptions {
   readonly imports: NonNullable<ModuleMetadata['imports']>;
   readonly actions: LockPageActions | undefined;
   readonly hideKeys: boolean;
+  readonly traceUrl: string | undefined;
 }
 
 const OPTIONS: OptionNames<LockPageOptions> = {
@@ -41,12 +47,13 @@ const OPTIONS: OptionNames<LockPageOptions> = {
   access: true,
   actions: true,
   hideKeys: true,
+  traceUrl: true,
 };
 
 /** Throws `LockConfigurationError` for options that are wrong, and where nothing guards the page. */
 export function checkPageOptions(options: LockPageOptions = {}): CheckedPageOptions {
   checkOptions('LockPageModule', options, OPTIONS);
-  const { path = 'locks', guards = [], imports = [], access, actions, hideKeys = false } = options;
+  const { path = 'locks', guards = [], imports = [], access, actions, hideKeys = false, traceUrl } = options;
   if (typeof path !== 'string') {
     throw new LockConfigurationError(`LockPageModule: path is ${shown(path)}. Pass a path such as 'ops/locks'.`);
   }
@@ -64,5 +71,21 @@ export function checkPageOptions(options: LockPageOptions = {}): CheckedPageOpti
       `LockPageModule: actions is ${shown(actions)}. Pass a function of the request, which returns whether its user may release locks.`,
     );
   }
-  return { path, guards: guards as CheckedPageOptions['guards'], imports, actions, hideKeys };
+  if (traceUrl !== undefined && !leadsToTraces(traceUrl)) {
+    throw new LockConfigurationError(
+      `LockPageModule: traceUrl is ${shown(traceUrl)}. ` +
+        "Pass an address of http or https, or a path, with {trace} in it, such as 'https://jaeger.example/trace/{trace}'.",
+    );
+  }
+  return { path, guards: guards as CheckedPageOptions['guards'], imports, actions, hideKeys, traceUrl };
+}
+
+/** Whether a value is an address for traces: one of another scheme, such as `javascript:`, would run in the page. */
+function leadsToTraces(url: unknown): boolean {
+  return (
+    typeof url === 'string' &&
+    /^(?:https?:\/\/|\/)/i.test(url) &&
+    url.includes('{trace}') &&
+    URL.canParse(url.replaceAll('{trace}', '0'.repeat(32)), 'http://localhost')
+  );
 }

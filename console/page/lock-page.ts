@@ -112,7 +112,8 @@ export class LockPage implements OnModuleInit, OnModuleDestroy {
 
   async #info(request: PageRequest): Promise<PageInfo> {
     const actions = (await this.mayAct(request)) !== false;
-    return { kind: 'page', actions, hideKeys: this.#options.hideKeys, version: VERSION };
+    const { hideKeys, traceUrl } = this.#options;
+    return { kind: 'page', actions, hideKeys, traceUrl, version: VERSION };
   }
 
   /** A stream that ended at once would be opened again and again. */

@@ -7,6 +7,8 @@ export interface PageInfo {
   readonly actions: boolean;
   /** Whether keys are shown as hashes. */
   readonly hideKeys: boolean;
+  /** Where traces are shown: `LockPageOptions.traceUrl`. */
+  readonly traceUrl?: string | undefined;
   /** The version of this library in the process that serves the page. */
   readonly version: string;
 }

@@ -236,7 +236,12 @@ test('where keys are hidden, no description is in an answer, nor the text of an 
     waiting: [...shop.waiting, { ...call, key: 'orphan:1', waitedMs: 9_000 }],
     incidents: [...shop.incidents, { ...incident, id: 'failed', error: 'NOPERM customer:4711' }],
   };
-  Object.assign(locks, { survey: async () => survey });
+  const by = `${THIS_PROCESS} Orders.pay (tenant=globex)`;
+  const found = async function* () {
+    yield { key: 'orphan:2', fence: 1, by, since: new Date(), remainingMs: 9_000, answers: false };
+  };
+  const list = () => Object.assign(found(), { leftOut: {} });
+  Object.assign(locks, { survey: async () => survey, list });
   const { text } = await request(url).get('/locks/survey').expect(200);
   const search = await (await fetch(`${url}/locks/search?store=default`)).text();
   for (const answer of [text, search]) {
@@ -247,12 +252,24 @@ test('where keys are hidden, no description is in an answer, nor the text of an 
   await app.close();
 });
 
+const traces = (traceUrl: string): LockPageOptions => ({ access: 'anybody', traceUrl });
+
+test.each(['https://jaeger.example/trace/{trace}', 'http://[::1]:16686/trace/{trace}', '/tools/traces?id={trace}'])(
+  'traces may be shown at %s',
+  (traceUrl) => expect(LockPageModule.forRoot(traces(traceUrl))).toBeDefined(),
+);
+
 test.each<[string, LockPageOptions, RegExp]>([
   ['nothing', {}, /needs either guards or access.*LockPageModule\.forRoot\(\{ guards: \[AdminGuard\] \}\)/],
   ['no guards', { guards: [] }, /needs either guards or access/],
   ['guards and access', { guards: [DoorGuard], access: 'anybody' }, /needs either guards or access/],
   ['an unknown access', { access: 'all' as never }, /access is 'all'/],
   ['actions that are no function', { access: 'anybody', actions: true as never }, /actions is true/],
+  ['an address for traces that runs in the page', traces('javascript:alert("{trace}")'), /traceUrl is 'javascript:.*https:\/\/jaeger/],
+  ['one of another scheme', traces('ftp://traces/{trace}'), /traceUrl is 'ftp:/],
+  ['one that names no trace', traces('https://traces.example/'), /with \{trace\} in it/],
+  ['one that is none', traces('https://[/{trace}'), /traceUrl is/],
+  ['one that is no text', traces(7 as never), /traceUrl is 7/],
   ['a mistyped option', { gaurds: [DoorGuard] } as never, /Did you mean 'guards'/],
 ])('%s is refused at the start', (_what, options, message) => {
   expect(() => LockPageModule.forRoot(options)).toThrow(LockConfigurationError);

@@ -11,6 +11,7 @@ import { Header } from './parts/header.js';
 import { Losses } from './parts/losses.js';
 import { StoreNotices } from './parts/store-notices.js';
 import { ReleaseDialog } from './parts/release-dialog.js';
+import { TraceUrl } from './parts/words.js';
 import { titleOf, useRoute, type Route } from './route.js';
 import { HotView } from './views/hot-view.js';
 import { IncidentsView } from './views/incidents-view.js';
@@ -36,7 +37,7 @@ export function App(): VNode {
   const [toRelease, setToRelease] = useState<LockRow>();
   const askRelease = state.info?.actions ? setToRelease : undefined;
   return (
-    <>
+    <TraceUrl.Provider value={state.info?.traceUrl}>
       <button type="button" class="hidden skip" onClick={() => document.getElementById('content')?.focus()}>
         Skip to content
       </button>
@@ -66,7 +67,7 @@ export function App(): VNode {
           <ReleaseDialog row={toRelease} now={now} hidesKeys={state.info?.hideKeys === true} close={() => setToRelease(undefined)} />
         </Boundary>
       )}
-    </>
+    </TraceUrl.Provider>
   );
 }
 

@@ -58,10 +58,10 @@ function CallRow({ store, call }: { readonly store: StoreState; readonly call: E
       <td>
         <Pill tone={tone}>{printable([word, call.reason].filter(Boolean).join(': '))}</Pill>
       </td>
-      <td>
+      <td class="call">
         <Site call={call} />
       </td>
-      <td class="wide">{processName(store, call.process)}</td>
+      <td class="wide process">{processName(store, call.process)}</td>
       <td class="number">{span(call.waitedMs)}</td>
       <td class="number">{hadLock(call) ? span(call.heldMs) : '–'}</td>
       <td class="wide number mono muted">{call.fence ?? '–'}</td>

@@ -8,6 +8,7 @@ import { DataTable } from './data-table.js';
 import { Pill } from './pill.js';
 import { Site } from './site.js';
 import { Time } from './time.js';
+import { Words } from './words.js';
 
 const HEADS = [['When'], ['What'], ['Key'], ['Call', 'wide'], ['Process', 'wide'], ['More', 'wide']] as const;
 
@@ -31,6 +32,7 @@ export function IncidentTable({ rows }: { readonly rows: readonly StoreIncident[
 function IncidentRow({ store, incident }: StoreIncident): VNode {
   const [tone, title] = incidentTitle(incident);
   const { at, key, process, fence } = incident;
+  const detail = incidentDetail(incident);
   return (
     <tr>
       <td>
@@ -48,13 +50,17 @@ function IncidentRow({ store, incident }: StoreIncident): VNode {
           </a>
         )}
         {fence !== undefined && <span class="under mono">fence {fence}</span>}
-        <span class="under narrow">{incidentDetail(incident)}</span>
+        <span class="under narrow">
+          <Words text={detail} />
+        </span>
       </th>
-      <td class="wide">
+      <td class="wide call">
         <Site call={incident} />
       </td>
-      <td class="wide">{processName(store, process)}</td>
-      <td class="wide muted detail">{incidentDetail(incident)}</td>
+      <td class="wide process">{processName(store, process)}</td>
+      <td class="wide muted detail">
+        <Words text={detail} />
+      </td>
     </tr>
   );
 }

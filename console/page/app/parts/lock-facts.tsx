@@ -7,6 +7,7 @@ import { processName, shownProcess } from '../model/processes.js';
 import { CopyButton } from './copy-button.js';
 import { Pill } from './pill.js';
 import { Time } from './time.js';
+import { Words } from './words.js';
 
 interface LockFactsProps {
   readonly lockKey: string;
@@ -88,7 +89,11 @@ function Holders({ row }: { readonly row: LockRow }): VNode {
               <Pill tone="warn">does not answer</Pill>
             </>
           )}
-          {holder.description !== undefined && <span class="under mono">{printable(holder.description)}</span>}
+          {holder.description !== undefined && (
+            <span class="under mono">
+              <Words text={holder.description} /> <CopyButton text={holder.description} what="description" />
+            </span>
+          )}
         </p>
       ))}
     </>
@@ -101,7 +106,7 @@ function Unanswered({ row, inspected }: Pick<LockFactsProps, 'row' | 'inspected'
   if (by !== undefined) {
     return (
       <>
-        {by} <Pill tone="warn">no process answers for it</Pill>
+        <Words text={by} /> <Pill tone="warn">no process answers for it</Pill>
       </>
     );
   }

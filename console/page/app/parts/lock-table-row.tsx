@@ -34,7 +34,7 @@ export function LockTableRow({ row, now, isNamed, askRelease }: LockTableRowProp
           <Holder row={row} now={now} />
         </span>
       </th>
-      <td class="wide">
+      <td class="wide call">
         <Holder row={row} now={now} />
       </td>
       <td class="number">{since === undefined ? '–' : span(now - since)}</td>

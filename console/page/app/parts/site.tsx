@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { printable } from '../../../../lib/core/words/shown.js';
+import { Words } from './words.js';
 
 interface SiteProps {
   readonly call: { readonly site: string; readonly description?: string | undefined };
@@ -9,8 +9,14 @@ interface SiteProps {
 export function Site({ call: { site, description } }: SiteProps): VNode {
   return (
     <>
-      <span class="site">{site}</span>
-      {description !== undefined && <span class="under mono">{printable(description)}</span>}
+      <span class="site">
+        <Words text={site} />
+      </span>
+      {description !== undefined && (
+        <span class="under mono">
+          <Words text={description} />
+        </span>
+      )}
     </>
   );
 }

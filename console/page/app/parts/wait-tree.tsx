@@ -1,5 +1,4 @@
 import type { VNode } from 'preact';
-import { calledAs } from '../../../../lib/core/words/description.js';
 import { printable } from '../../../../lib/core/words/shown.js';
 import { counted, span } from '../model/format.js';
 import { processName } from '../model/processes.js';
@@ -8,6 +7,7 @@ import { sizeOf, type WaitedLock, type WaitingBranch } from '../model/wait-fores
 import { linkToKey } from '../route.js';
 import { Pill } from './pill.js';
 import { Site } from './site.js';
+import { Words } from './words.js';
 
 /** How many of the calls that wait for one lock are shown. */
 const MOST_WAITERS = 20;
@@ -31,11 +31,16 @@ export function WaitTree({ store, lock, now }: WaitTreeProps): VNode {
         {!closesCycle && (
           <span class="muted">
             {holder
-              ? `${calledAs(holder)} on ${processName(store, holder.process)}, held for ${span(now - holder.since)}`
+              ? `${holder.site} on ${processName(store, holder.process)}, held for ${span(now - holder.since)}`
               : 'nobody says that it holds it'}
           </span>
         )}
         {!closesCycle && <span class="tag">{counted(sizeOf(lock), 'call')} behind it</span>}
+        {!closesCycle && holder?.description !== undefined && (
+          <span class="under mono whole">
+            <Words text={holder.description} />
+          </span>
+        )}
       </p>
       {waiters.length > 0 && (
         <ul>

@@ -30,13 +30,13 @@ export function WaitingTable({ store, calls, now }: WaitingTableProps): VNode {
         <DataTable label="Waiting calls" heads={HEADS}>
           {calls.slice(0, MOST_ROWS).map((call) => (
             <tr key={call.id}>
-              <th scope="row">
+              <th scope="row" class="call">
                 <Site call={call} />
               </th>
-              <td>{processName(store, call.process)}</td>
+              <td class="process">{processName(store, call.process)}</td>
               <td class="number">{span(now - call.since)}</td>
               <td class="number">{span(call.until - now)}</td>
-              <td class="wide mono muted">{call.holds.map(({ key }) => printable(key)).join(', ') || '–'}</td>
+              <td class="wide mono muted process">{call.holds.map(({ key }) => printable(key)).join(', ') || '–'}</td>
             </tr>
           ))}
         </DataTable>

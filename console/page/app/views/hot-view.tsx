@@ -13,11 +13,11 @@ const HEADS: readonly Head<Column>[] = [
   ['Name'],
   ['Time waited', 'number', 'waitedMs'],
   ['Wait p95', 'number', 'p95Ms'],
-  ['Acquired', 'number', 'acquired'],
+  ['Acquired', 'wide number', 'acquired'],
   ['Gave up', 'number', 'refused'],
   ['Lost', 'number', 'lost'],
-  ['Held now', 'number', 'heldNow'],
-  ['Waiting now', 'number', 'waitingNow'],
+  ['Held now', 'wide number', 'heldNow'],
+  ['Waiting now', 'wide number', 'waitingNow'],
 ];
 
 /** How many rows are shown at most: names are few where they are what they should be. */
@@ -66,11 +66,11 @@ function HotRow({ row, most }: { readonly row: HotName; readonly most: number })
         </span>
       </td>
       <td class="number">{row.p95Ms === undefined ? '–' : span(row.p95Ms)}</td>
-      <td class="number">{row.acquired.toLocaleString('en')}</td>
+      <td class="wide number">{row.acquired.toLocaleString('en')}</td>
       <td class={row.refused > 0 ? 'number warn-text' : 'number muted'}>{row.refused}</td>
       <td class={row.lost > 0 ? 'number bad-text' : 'number muted'}>{row.lost}</td>
-      <td class="number">{row.heldNow}</td>
-      <td class="number">{row.waitingNow}</td>
+      <td class="wide number">{row.heldNow}</td>
+      <td class="wide number">{row.waitingNow}</td>
     </tr>
   );
 }
