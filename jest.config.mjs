@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import selection from './test/runner/selection.cjs';
 import { environmentOf, SERVERS, versionOf } from './scripts/fetched-servers.mjs';
 
-/** What holds for all suites, whichever servers they start. */
+/** The settings of all suites, whichever servers they start. */
 const suites = {
   extensionsToTreatAsEsm: ['.ts'],
   transform: { '^.+\\.ts$': '@swc/jest' },

@@ -1,4 +1,4 @@
-// What calls leave in the server, and what it costs the server to get rid of it.
+// Measures the keys and bytes that calls leave in the server, and its CPU time to get rid of them.
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const POLL_MS = 500;

@@ -23,7 +23,7 @@ export async function startRedis() {
       const times = [...(await client.info('cpu')).matchAll(/^used_cpu_(?:user|sys):(\S+)/gm)];
       return times.reduce((sum, [, seconds]) => sum + Number(seconds), 0);
     },
-    /** How many keys it has, how many of them are to expire, and the memory that it uses besides that of its clients. */
+    /** Its keys, how many of them are to expire, and the memory that it uses besides that of its clients. */
     async content() {
       const info = await client.info('everything');
       const [, keys = 0, expiring = 0] = /^db0:keys=(\d+),expires=(\d+)/m.exec(info) ?? [];

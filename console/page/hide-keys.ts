@@ -2,7 +2,9 @@ import { brief } from '../../lib/peers/shape.js';
 import type { Survey } from '../../lib/peers/survey.js';
 import { showWhole, shownHolder, type ShowKey } from './shown-key.js';
 
-/** A survey with every key as the page shows it; where keys are hidden, nothing is in it that may name one, or a person. */
+/**
+ * A survey with every key as the page shows it; where keys are hidden, nothing is in it that may name one, or a person.
+ */
 export function withKeys<S extends Survey>(survey: S, show: ShowKey): S {
   if (show === showWhole) {
     return survey;

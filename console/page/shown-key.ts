@@ -8,7 +8,7 @@ export const showWhole: ShowKey = (key) => key;
 /** The same key has the same hash in every process. Whoever can guess a key can know it by its hash. */
 export const showHash: ShowKey = (key) => `#${createHash('sha256').update(key).digest('hex').slice(0, 12)}`;
 
-/** What stands before the description in the words for a holder: host, process id and, where it is known, the place. */
+/** The words for a holder without the description behind them: host, process id and, where it is known, the place. */
 const UNDESCRIBED = /^(?:.*? \(pid \d+\))?[^(]*/s;
 
 /** Who holds a lock, as the page says it: where keys are hidden, without what `describe` says. */

@@ -11,7 +11,9 @@ export class TroubleLog {
   readonly #repetitions = new Repetitions((line) => logger.warn(line));
 
   write(trouble: LockTrouble): void {
-    const where = printable(`Lock "${trouble.key}"${inStore(trouble)} of ${trouble.by}`);
+    const { key, store, by } = trouble;
+    const lock = `"${key}"${store === 'default' ? '' : ` in the store '${store}'`}`;
+    const where = printable(`Lock ${lock} of ${by}`);
     switch (trouble.type) {
       case 'lost':
         logger[trouble.reason === 'shutdown' ? 'warn' : 'error'](
@@ -22,7 +24,7 @@ export class TroubleLog {
         );
         break;
       case 'forced':
-        logger.warn(printable(forcedWords(trouble)));
+        logger.warn(printable(forcedWords(lock, trouble)));
         break;
       case 'endedLate':
         logger.error(
@@ -58,7 +60,7 @@ export class TroubleLog {
         logger.log(`The lock store '${trouble.store}' answers again, after ${Math.round(trouble.awayMs)} ms.`);
         break;
       case 'leader':
-        logLeader(trouble, printable(`"${trouble.key}"${inStore(trouble)} (${trouble.by})`));
+        logLeader(trouble, printable(`${lock} (${by})`));
         break;
     }
   }
@@ -98,15 +100,9 @@ function logLeader(event: Extract<LockTrouble, { type: 'leader' }>, who: string)
 }
 
 /** Who released a lock by force, from where, and why; for the process that held it, whose it was. */
-function forcedWords(trouble: Extract<LockTrouble, { type: 'forced' }>): string {
-  const { key, by: holder, process, fence, forcedBy } = trouble;
+function forcedWords(lock: string, { by: holder, process, fence, forcedBy }: Extract<LockTrouble, { type: 'forced' }>): string {
   const { by, reason } = forcedBy;
   const whose = forcedBy.process === process ? '' : ` of ${holder}`;
   const who = by ? `by ${by} ` : '';
-  return `Lock "${key}"${inStore(trouble)}${whose} was released by force at fence ${fence}, ${who}from ${forcedBy.process}${reason ? `: ${reason}` : '.'}`;
-}
-
-/** Names the store of a lock, where the application has given it a name. */
-function inStore({ store }: LockTrouble): string {
-  return store === 'default' ? '' : ` in the store '${store}'`;
+  return `Lock ${lock}${whose} was released by force at fence ${fence}, ${who}from ${forcedBy.process}${reason ? `: ${reason}` : '.'}`;
 }

@@ -56,13 +56,13 @@ const MS = { maybe: 'ms' } as const;
 const OFFSET = { maybe: 'offset' } as const;
 const TEXT = { maybe: 'text' } as const;
 
-/** Stands for a field that another version does not send. A name of a process, lock, call or incident is always sent. */
-const ZERO = { is: 'count', or: 0 } as const;
-const NO_TIME = { is: 'ms', or: 0 } as const;
-const EMPTY = { is: 'text', or: '' } as const;
-const NOT_SAID = { is: 'text', or: 'not said' } as const;
-const NO = { is: 'boolean', or: false } as const;
-const YES = { is: 'boolean', or: true } as const;
+/** Defaults for fields that another version does not send. The name of a process, lock, call or incident has none. */
+const ZERO = { maybe: 'count', or: 0 } as const;
+const NO_TIME = { maybe: 'ms', or: 0 } as const;
+const EMPTY = { maybe: 'text', or: '' } as const;
+const NOT_SAID = { maybe: 'text', or: 'not said' } as const;
+const NO = { maybe: 'boolean', or: false } as const;
+const YES = { maybe: 'boolean', or: true } as const;
 
 const HEALTH = {
   status: NOT_SAID,
@@ -102,7 +102,7 @@ export const ANSWER: Fields = {
     health: { maybe: HEALTH },
   },
   part: ZERO,
-  parts: { is: 'count', or: 1 },
+  parts: { maybe: 'count', or: 1 },
   leftOut: ZERO,
   held: listOf({ ...CALL, fence: 'count', callFence: 'count', heldMs: NO_TIME, remainingMs: MS }),
   waiting: listOf({ ...CALL, id: 'text', waitedMs: NO_TIME, leftMs: NO_TIME, holds: listOf({ key: 'text', fence: 'count' }) }),
@@ -125,7 +125,7 @@ export const ANSWER: Fields = {
     key: EMPTY,
     type: NOT_SAID,
     agoMs: NO_TIME,
-    count: { is: 'count', or: 1 },
+    count: { maybe: 'count', or: 1 },
     fence: COUNT,
     reason: TEXT,
     lastedMs: MS,
@@ -139,8 +139,8 @@ export const ANSWER: Fields = {
   }),
 };
 
-function listOf<Item extends Shape>(list: Item): { readonly is: { readonly list: Item }; readonly or: readonly [] } {
-  return { is: { list }, or: [] };
+function listOf<Item extends Shape>(list: Item): { readonly maybe: { readonly list: Item }; readonly or: readonly [] } {
+  return { maybe: { list }, or: [] };
 }
 
 export function isRoll(message: unknown): message is Roll {

@@ -1,7 +1,8 @@
 /**
  * The form of a field of a message: a kind of value, one of several texts, a list, an object, or one of them that may
  * be left out. `count`: a whole number from 0, such as a fence. `ms`: a time span. `offset`: one that may be negative.
- * `or`: stands for a value that is missing. Words of a closed set are texts: a process of a later version may have others.
+ * `or`: stands for a value that is missing. Words of a closed set are texts: a process of a later version may have
+ * others.
  */
 export type Shape =
   | 'text'
@@ -11,8 +12,7 @@ export type Shape =
   | 'boolean'
   | readonly string[]
   | { readonly list: Shape }
-  | { readonly maybe: Shape }
-  | { readonly is: Shape; readonly or: unknown }
+  | { readonly maybe: Shape; readonly or?: unknown }
   | Fields;
 
 /** The fields of an object. It may have others, which newer versions send. */
@@ -53,8 +53,8 @@ function fitsParts(value: unknown, shape: Exclude<Shape, string>): boolean {
   if (Array.isArray(shape)) {
     return shape.includes(value);
   }
-  if (has(shape, 'maybe') || has(shape, 'is')) {
-    return value === undefined || fits(value, 'is' in shape ? shape.is : shape.maybe);
+  if (has(shape, 'maybe')) {
+    return value === undefined || fits(value, shape.maybe);
   }
   if (has(shape, 'list')) {
     return Array.isArray(value) && value.every((item) => fits(item, shape.list));
@@ -66,26 +66,24 @@ function fitsParts(value: unknown, shape: Exclude<Shape, string>): boolean {
   );
 }
 
-function has<Name extends 'list' | 'maybe'>(shape: Shape, name: Name): shape is { readonly [N in Name]: Shape };
-function has(shape: Shape, name: 'is'): shape is { readonly is: Shape; readonly or: unknown };
-function has(shape: Shape, name: string): boolean {
+function has<Name extends 'list' | 'maybe'>(
+  shape: Shape,
+  name: Name,
+): shape is { readonly [N in Name]: Shape } & { readonly or?: unknown } {
   return typeof shape === 'object' && name in shape;
 }
 
-/** A copy of a value that fits: defaults stand for missing fields, and fields that its shape does not name are left out. */
+/** A copy of a value that fits: defaults stand for missing fields, and fields that its shape does not name are gone. */
 export function onlyShaped<T>(value: T, shape: Shape): T {
   return shaped(value, shape) as T;
 }
 
 function shaped(value: unknown, shape: Shape): unknown {
-  if (has(shape, 'is')) {
-    return value === undefined ? shape.or : shaped(value, shape.is);
-  }
-  if (value === undefined || typeof shape === 'string' || Array.isArray(shape)) {
-    return value;
-  }
   if (has(shape, 'maybe')) {
-    return shaped(value, shape.maybe);
+    return value === undefined ? shape.or : shaped(value, shape.maybe);
+  }
+  if (typeof shape === 'string' || Array.isArray(shape)) {
+    return value;
   }
   if (has(shape, 'list')) {
     return (value as readonly unknown[]).map((item) => shaped(item, shape.list));

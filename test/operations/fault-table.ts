@@ -8,7 +8,7 @@ export interface Row {
   readonly calls: string;
   /** The status, and the first reason. */
   readonly health: string;
-  /** What a line has. */
+  /** Words of the line in the log that tells of it. */
   readonly log: string;
   readonly alerts: string;
   readonly doctor: string;

@@ -33,7 +33,7 @@ const PATIENCE_MS = 300_000;
 const SOON = 'for: 3s';
 const WORDS = pageWords();
 
-/** What calls that fail fire besides. */
+/** The alert that calls fire besides where they fail. */
 const OF_CALLS = 'RefusedByStore';
 
 const nameOf = (store: string, fault: string): string => `${store}, ${fault}`;
@@ -161,12 +161,12 @@ async function seenOf(name: string, written: Row | undefined): Promise<Seen> {
   };
 }
 
-/** What the last calls got, in both applications. */
+/** The outcome of the last calls, in both applications. */
 function outcomeOf(name: string): string {
   return [...new Set([application.outcome(name), other.outcome(name)])].join(' or ');
 }
 
-/** What is written, where a line has it; else what they say. */
+/** The words that the docs have, where a line has them; else all lines. */
 function logOf(name: string, written: string | undefined): string {
   const servers = Object.values(worlds.get(name)?.address ?? {}).flatMap((url) => url?.match(/127\.0\.0\.1:\d+/g) ?? []);
   const lines = LINES.slice(quietLines).filter((line) =>

@@ -41,7 +41,7 @@ export class FaultyApplication {
   readonly #app: INestApplication;
   readonly #url: string;
   readonly #calls = new Map<string, Promise<void>>();
-  /** What the last call of each store got. */
+  /** The outcome of the last call of each store. */
   readonly #outcomes = new Map<string, string>();
   #isOver = false;
 
@@ -81,7 +81,7 @@ export class FaultyApplication {
     this.#calls.set(store, this.#callAgain(store));
   }
 
-  /** What the last call got: `ok`, or the HTTP status. */
+  /** The outcome of the last call: `ok`, or the HTTP status. */
   outcome(store: string): string {
     return this.#outcomes.get(store) ?? 'none';
   }

@@ -63,7 +63,7 @@ test(
   PATIENCE_MS,
 );
 
-/** A server of another version may send these: messages that nobody knows, without fields that are read, and with others. */
+/** A server of another version may send these: unknown messages, without fields that are read, and with others. */
 const MESSAGES: readonly unknown[] = [
   'no JSON {',
   { kind: 'song' },

@@ -17,7 +17,10 @@ const VIEWS = {
   '#/processes': ['Process', 'Says of the store', 'Version'],
 } as const;
 
-/** The parts of a view that are cut, or lie outside of their table or of the screen. An id that is shortened has its whole in its title. */
+/**
+ * The parts of a view that are cut, or lie outside of their table or of the screen. An id that is shortened has its
+ * whole in its title.
+ */
 const OUTSIDE = `[...document.querySelectorAll('main *')].filter((part) => {
   const box = (part.closest('.table-box') ?? document.documentElement).getBoundingClientRect();
   const { left, right, width } = part.getBoundingClientRect();

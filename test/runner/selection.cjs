@@ -93,9 +93,12 @@ const LONG = [
   'test/stores/redis-with-a-replica',
 ];
 
-/** Those that `npm run test:long` plays once more, on servers that were fetched, though `npm test` has played them on those of the machine. */
+/**
+ * The suites that `npm run test:long` plays once more, on servers that were fetched, though `npm test` has played them
+ * on those of the machine.
+ */
 const BRIEF = ['stores/mysql-contract', 'stores/postgres', 'stores/postgres-contract', 'stores/redis', 'stores/redis-contract'];
-/** What it plays on each of those servers, by its product. */
+/** The suites that it plays on each of those servers, by its product. */
 const PLAYED = {
   mysql: ['mysql/*', 'model/procedures-alike', 'stores/mysql', 'stores/mysql-contract'],
   mariadb: ['stores/mysql', 'stores/mysql-contract'],

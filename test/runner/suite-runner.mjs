@@ -43,7 +43,7 @@ export default class SuiteRunner extends EmittingTestRunner {
       let suiteProcess;
       for (let test = left.shift(); test !== undefined && !watcher.isInterrupted(); test = left.shift()) {
         await this.#emit('test-file-start', [test]);
-        // What the project of the suite puts into the environment: on which servers it runs.
+        // The project of the suite says by the environment on which servers it runs.
         const { env } = test.context.config.testEnvironmentOptions;
         const options = { slot, stdio, env };
         await this.#report(test, async () => {

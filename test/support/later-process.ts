@@ -4,7 +4,7 @@ const WORDS = { site: 'Later.run', name: 'later:<id>', orbit: { of: ['the', 'moo
 
 const FENCE = 1_795_390_000_000_000;
 
-/** The answer of a process of a made-up later version: words that nobody knows yet in each place for one, and new fields. */
+/** The answer of a process of a made-up later version: unknown words in each place for one, and new fields. */
 const LATER = {
   kind: 'answer',
   process: {

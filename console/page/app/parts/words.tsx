@@ -9,7 +9,7 @@ export const TraceUrl = createContext<string | undefined>(undefined);
 const LONG = /([^\s="(]+=[\w.:/@+-]{16,})/;
 const TRACE = /^trace=[0-9a-f]{32}$/;
 
-/** What a call is made for, or who holds a lock: long ids are shortened, but whole when copied, and a trace is a link. */
+/** A description, or the words for a holder: long ids are shortened, but whole when copied; a trace is a link. */
 export function Words({ text }: { readonly text: string }): VNode {
   const url = useContext(TraceUrl);
   const parts = printable(text).split(LONG);
