@@ -81,7 +81,7 @@ class LockServices extends Map<string, LockService> {
         debug: checkDebug(options.debug) ? (line: string) => logger.debug(printable(line)) : undefined,
         open: {
           prefix,
-          warn: (message: string) => logger.warn(printable(name === 'default' ? message : `The store '${name}': ${message}`)),
+          warn: (message: string) => logger.warn(printable(name === 'default' ? message : `Store '${name}': ${message}`)),
         },
         modules,
       };

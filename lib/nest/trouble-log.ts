@@ -11,9 +11,8 @@ export class TroubleLog {
   readonly #repetitions = new Repetitions((line) => logger.warn(line));
 
   write(trouble: LockTrouble): void {
-    const { key, store, by } = trouble;
-    const lock = `"${key}"${store === 'default' ? '' : ` in the store '${store}'`}`;
-    const where = printable(`Lock ${lock} of ${by}`);
+    const lock = named(trouble);
+    const where = printable(`Lock ${lock} of ${trouble.by}`);
     switch (trouble.type) {
       case 'lost':
         logger[trouble.reason === 'shutdown' ? 'warn' : 'error'](
@@ -60,7 +59,7 @@ export class TroubleLog {
         logger.log(`The lock store '${trouble.store}' answers again, after ${Math.round(trouble.awayMs)} ms.`);
         break;
       case 'leader':
-        logLeader(trouble, printable(`${lock} (${by})`));
+        logLeader(trouble, printable(`${lock} (${trouble.by})`));
         break;
     }
   }
@@ -97,6 +96,11 @@ function logLeader(event: Extract<LockTrouble, { type: 'leader' }>, who: string)
       logger.error(`This process cannot stand by to lead ${who}, and tries again. ${event.error.detail}`);
       break;
   }
+}
+
+/** A lock by its key, and by its store where that has a name. */
+function named({ key, store }: LockTrouble): string {
+  return `"${key}"${store === 'default' ? '' : ` in the store '${store}'`}`;
 }
 
 /** Who released a lock by force, from where, and why; for the process that held it, whose it was. */

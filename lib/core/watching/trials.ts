@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
-import { asLockError, LockStoreError } from '../words/errors.js';
+import { asLockError, LockStoreError, type LockError } from '../words/errors.js';
 import type { HoldRecord, LockStore } from '../seam/lock-store.js';
 import { LONGEST_COMMAND_MS } from '../seam/time.js';
 import type { Lifecycle } from '../seam/lifecycle.js';
@@ -46,7 +46,7 @@ export class Trials {
   async #try(): Promise<void> {
     const { store, lifecycle, reporter } = this.#parts;
     const hold = newHold();
-    let isFailing = false;
+    let failure: LockError | undefined;
     try {
       const { fence } = await store.acquire(hold);
       reporter.checkAnswered(true);
@@ -54,8 +54,7 @@ export class Trials {
         await store.release(hold).catch(() => undefined);
       }
     } catch (error) {
-      isFailing = true;
-      const failure = asLockError(error, hold.key);
+      failure = asLockError(error, hold.key);
       // A store that this application closes meanwhile is no outage.
       if (!lifecycle.isClosing) {
         reporter.checkFailed(failure, true);
@@ -65,7 +64,7 @@ export class Trials {
       }
     }
     this.#timer = undefined;
-    if (isFailing && !lifecycle.isClosing) {
+    if (failure && !lifecycle.isClosing) {
       this.begin();
     }
   }
