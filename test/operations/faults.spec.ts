@@ -31,6 +31,8 @@ const CASES = Object.entries(STORES).flatMap(([store, faults]) =>
 const PATIENCE_MS = 300_000;
 /** The rules of the docs, which fire after this time: how long each waits is proved by promtool. */
 const SOON = 'for: 3s';
+/** For how long a line is late, in milliseconds. */
+const LATE_MS = 10_000;
 const WORDS = pageWords();
 
 /** The alert that calls fire besides where they fail. */
@@ -143,7 +145,7 @@ async function seenOf(name: string, written: Row | undefined): Promise<Seen> {
   return {
     row: {
       calls: outcomeOf(name),
-      health: [status, ...reasons.slice(0, 1)].join(': '),
+      health: healthOf(status, reasons[0], written?.health),
       log: logOf(name, written?.log),
       alerts: listed(
         [...new Set(alerts.map(({ metric }) => (metric['alertname'] as string).slice('Lock'.length)))]
@@ -166,13 +168,23 @@ function outcomeOf(name: string): string {
   return [...new Set([application.outcome(name), other.outcome(name)])].join(' or ');
 }
 
-/** The words that the docs have, where a line has them; else all lines. */
+/** The status and the reason; the cell of the docs, where the reason is one of several there. */
+function healthOf(status: string, reason: string | undefined, written = ''): string {
+  const [writtenStatus, reasons = ''] = written.split(': ');
+  const isWritten = status === writtenStatus && reason !== undefined && reasons.split(' or ').includes(reason);
+  return isWritten ? written : [status, reason].filter(Boolean).join(': ');
+}
+
+/** The words that the docs have, where a line has them; else the lines of late: a machine that stood still causes one. */
 function logOf(name: string, written: string | undefined): string {
   const servers = Object.values(worlds.get(name)?.address ?? {}).flatMap((url) => url?.match(/127\.0\.0\.1:\d+/g) ?? []);
-  const lines = LINES.slice(quietLines).filter((line) =>
-    [`'${name}'`, ...servers.map((server) => `(${server})`)].some((its) => line.includes(its)),
+  const lines = LINES.slice(quietLines).filter(({ text }) =>
+    [`'${name}'`, ...servers.map((server) => `(${server})`)].some((its) => text.includes(its)),
   );
-  return lines.some((line) => written !== undefined && line.includes(written)) ? (written as string) : listed(lines);
+  const late = lines.filter(({ at }) => performance.now() - at < LATE_MS);
+  return lines.some(({ text }) => written !== undefined && text.includes(written))
+    ? (written as string)
+    : listed(late.map(({ text }) => text));
 }
 
 async function isUp(name: string): Promise<boolean> {

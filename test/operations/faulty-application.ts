@@ -34,7 +34,7 @@ export interface PageNotice {
 }
 
 /** The warnings and errors in the log of all applications: Nest has one logger for a process. */
-export const LINES: string[] = [];
+export const LINES: { readonly text: string; readonly at: number }[] = [];
 
 /** An application with the page and with metrics, of which each store has a fault of its own. */
 export class FaultyApplication {
@@ -61,7 +61,7 @@ export class FaultyApplication {
       providers: [{ provide: Registry, useValue: register }],
     })
     class AppModule {}
-    const write = (line: string): void => void LINES.push(line);
+    const write = (line: string): void => void LINES.push({ text: line, at: performance.now() });
     const logger = { log: () => undefined, warn: write, error: write };
     const app = await NestFactory.create(AppModule, { logger, forceCloseConnections: true });
     await app.listen(0, '127.0.0.1');
