@@ -171,7 +171,7 @@ function outcomeOf(name: string): string {
 /** The status and the reason; the cell of the docs, where the reason is one of several there. */
 function healthOf(status: string, reason: string | undefined, written = ''): string {
   const [writtenStatus, reasons = ''] = written.split(': ');
-  const isWritten = status === writtenStatus && reason !== undefined && reasons.split(' or ').includes(reason);
+  const isWritten = status === writtenStatus && reason !== undefined && reasons.split(', ').includes(reason);
   return isWritten ? written : [status, reason].filter(Boolean).join(': ');
 }
 

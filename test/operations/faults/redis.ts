@@ -77,7 +77,7 @@ function withoutDisk(): Promise<World> {
 }
 
 export const REDIS: Faults = {
-  'read-only replica': () => single(makeReplica),
+  'read-only': () => single(makeReplica),
   'memory full': () => single(fill),
   'disk fails': withoutDisk,
   'no replicas': () => single(needReplicas),
