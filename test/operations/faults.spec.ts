@@ -90,11 +90,15 @@ test.each(CASES)(
     const name = nameOf(store, fault);
     const written = rowsOf(store).get(fault);
     let seen: Seen | undefined;
-    await until('what the docs say', async () => {
-      seen = await seenOf(name, written);
-      const row = { ...seen.row, doctor: written?.doctor };
-      return isDeepStrictEqual(row, written) && isDeepStrictEqual([seen.page, seen.zeros], [seen.expectedPage, seen.expectedZeros]);
-    }).catch((error: Error) => console.warn(error.message));
+    await until(
+      'what the docs say',
+      async () => {
+        seen = await seenOf(name, written);
+        const row = { ...seen.row, doctor: written?.doctor };
+        return isDeepStrictEqual(row, written) && isDeepStrictEqual([seen.page, seen.zeros], [seen.expectedPage, seen.expectedZeros]);
+      },
+      PATIENCE_MS / 2,
+    ).catch((error: Error) => console.warn(error.message));
     // The comparison says what is missing.
     expect({ ...seen?.row, doctor: await doctorOf(name, written?.doctor) }).toEqual(written);
     expect(seen?.page).toEqual(seen?.expectedPage);
