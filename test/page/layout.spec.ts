@@ -92,3 +92,15 @@ test(
   },
   PATIENCE_MS,
 );
+
+test(
+  'a link that is followed before the page is ready leads to its view',
+  async () => {
+    const page = await browser.newPage();
+    await page.addInitScript(`addEventListener('DOMContentLoaded', () => (location.hash = '#/key/default/balance%3A42'))`);
+    await page.goto(`${running.url}/locks`);
+    await page.getByRole('heading', { name: 'Holds by process' }).waitFor();
+    await page.context().close();
+  },
+  PATIENCE_MS,
+);

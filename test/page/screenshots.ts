@@ -30,7 +30,7 @@ const processes = whole.processes.filter(({ health }) => health?.status === 'up'
 Object.assign(locks, { survey: async () => ({ ...whole, processes, silent: [] }) });
 const browser = await startBrowser();
 for (const [name, hash, colorScheme] of PICTURES) {
-  const { page } = await openPage(browser, `${url}/locks`, { colorScheme, viewport: { width: 1180, height: 760 } });
+  const { page } = await openPage(browser, `${url}/locks`, { colorScheme, viewport: { width: 1180, height: 700 } });
   await page.goto(`${url}/locks${hash}`);
   await shoot(page, `${name}-${colorScheme}`);
 }

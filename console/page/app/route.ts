@@ -45,6 +45,8 @@ export function useRoute(): Route {
   useEffect(() => {
     const changed = (): void => setRoute(routeIn(location.hash));
     window.addEventListener('hashchange', changed);
+    // It may have changed before this effect ran.
+    changed();
     return () => window.removeEventListener('hashchange', changed);
   }, []);
   return route;
