@@ -69,11 +69,13 @@ export class RedisCluster {
   /** The node that serves the slot of a key: of a whole name, or of the part in braces alone. */
   async masterOf(key: string): Promise<RedisServer> {
     const slot = await this.slotOf(key);
-    const owner = ownerIn(await this.#view(), slot);
-    if (!owner) {
-      throw new Error(`no node serves slot ${slot} of ${key}`);
-    }
-    return owner;
+    let owner: RedisServer | undefined;
+    // After a failover or a move of the slot, a node may know no owner for a moment.
+    await until(`that a node serves slot ${slot} of ${key}`, async () => {
+      owner = ownerIn(await this.#view(), slot);
+      return owner !== undefined;
+    });
+    return owner as RedisServer;
   }
 
   async slotOf(key: string): Promise<number> {
@@ -149,7 +151,10 @@ export class RedisCluster {
     await this.restart(...this.nodes.filter((node) => !node.running));
   }
 
-  /** Waits until every node that runs says so, and replicas follow their masters. Not for while one is paused. */
+  /**
+   * Waits until every node that runs says so and knows an owner of each slot, and replicas follow their masters.
+   * Not for while one is paused.
+   */
   async settled(): Promise<void> {
     await until('a cluster that is in order', async () => {
       const running = this.#running();
@@ -164,6 +169,7 @@ export class RedisCluster {
             !role.includes('master_link_status:down') &&
             others.length === running.length &&
             mastersIn(others).length === SHARDS &&
+            slotsIn(others) === SLOTS &&
             others.every(({ flags }) => !flags.some((flag) => TROUBLE.has(flag)))
           );
         }),
@@ -245,6 +251,11 @@ function mastersIn(view: readonly NodeInfo[]): RedisServer[] {
 
 function ownerIn(view: readonly NodeInfo[], slot: number): RedisServer | undefined {
   return view.find(({ ranges }) => ranges.some(([first, last]) => first <= slot && slot <= last))?.server;
+}
+
+/** How many slots have an owner. */
+function slotsIn(view: readonly NodeInfo[]): number {
+  return view.flatMap(({ ranges }) => ranges).reduce((sum, [first, last]) => sum + last - first + 1, 0);
 }
 
 function idOf(view: readonly NodeInfo[], server: RedisServer): string {
