@@ -1,5 +1,6 @@
 import type { EndedCall, FoundIncident, HeldLock, LockProcess, WaitingCall } from './survey.js';
 import type { ForcedNotice } from './incident-log.js';
+import type { HealthReason } from '../core/words/lock-health.js';
 import { fits, type Fields, type Shape } from './shape.js';
 
 /** Asks all processes what they hold, and what waits there. */
@@ -64,6 +65,20 @@ const NOT_SAID = { maybe: 'text', or: 'not said' } as const;
 const NO = { maybe: 'boolean', or: false } as const;
 const YES = { maybe: 'boolean', or: true } as const;
 
+/** For how long each reason has been there. A reason of a later version has no age here. */
+const REASON_MS: Readonly<Record<HealthReason, Shape>> = {
+  unreachable: MS,
+  noMajority: MS,
+  failing: MS,
+  readOnly: MS,
+  full: MS,
+  membersAway: MS,
+  polls: MS,
+  tooFewReplicas: MS,
+  clockSkew: MS,
+  closing: MS,
+};
+
 const HEALTH = {
   status: NOT_SAID,
   reasons: listOf('text'),
@@ -74,6 +89,7 @@ const HEALTH = {
   latencyMs: MS,
   clockSkewMs: OFFSET,
   leastMarginMs: OFFSET,
+  reasonMs: { maybe: REASON_MS },
   majority: COUNT,
   members: { maybe: { list: { reachable: YES, voting: { maybe: 'boolean' }, refuses: TEXT } } },
 } as const;

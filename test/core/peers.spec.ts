@@ -52,6 +52,13 @@ describe('a survey', () => {
     expect(processes).toHaveLength(2);
   });
 
+  test('has for how long each reason has been there, as the process says that has it', async () => {
+    const health = { status: 'degraded', reasons: ['polls', 'thawing'], reachable: true, reasonMs: { polls: 63_000, thawing: 7 } };
+    peer(() => [{ ...answer, process: { ...process, health } }]);
+    const { processes } = await makeLocks(store).survey({ health: true });
+    expect(processes[1]?.health?.reasonMs).toEqual({ polls: 63_000 });
+  });
+
   test('names a process that has answered before and does not now', async () => {
     let isThere = true;
     peer(() => (isThere ? [answer] : []));

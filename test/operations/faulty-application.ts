@@ -94,7 +94,10 @@ export class FaultyApplication {
       throw new Error(`The survey has no store ${store}.`);
     }
     const { condition, troubles } = conditionOf(snapshot, [], Date.now());
-    return { condition, said: Object.fromEntries(troubles.map((trouble) => [trouble.reason, withoutNumbers(troubleWords(trouble)[0])])) };
+    return {
+      condition,
+      said: Object.fromEntries(troubles.map((trouble) => [trouble.reason, withoutNumbers(troubleWords(trouble, troubles)[0])])),
+    };
   }
 
   /** The states of a store that are 0 in the text for Prometheus, without what they have in common. */

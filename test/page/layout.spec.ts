@@ -1,5 +1,6 @@
 import { expect } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
+import type { Survey } from '../../lib/peers/survey';
 import { openPage, startBrowser } from './support/browser';
 import { startApplication, type PageApplication } from './support/page-application';
 import { describedShop, TRACE } from './support/described-shop';
@@ -31,12 +32,14 @@ const OUTSIDE = `[...document.querySelectorAll('main *')].filter((part) => {
 
 let browser: Browser;
 let running: PageApplication;
+let survey: () => Survey;
 
 beforeAll(async () => {
   running = await startApplication({ page: { actions: () => true, traceUrl: 'https://traces.example/trace/{trace}' } });
-  Object.assign(running.locks, { survey: async () => describedShop() });
+  Object.assign(running.locks, { survey: async () => survey() });
   browser = await startBrowser();
 }, PATIENCE_MS);
+beforeEach(() => (survey = describedShop));
 afterAll(async () => {
   await browser.close();
   await running.app.close();
@@ -100,6 +103,25 @@ test(
     await page.addInitScript(`addEventListener('DOMContentLoaded', () => (location.hash = '#/key/default/balance%3A42'))`);
     await page.goto(`${running.url}/locks`);
     await page.getByRole('heading', { name: 'Holds by process' }).waitFor();
+    await page.context().close();
+  },
+  PATIENCE_MS,
+);
+
+test.each(['#/waits', '#/key/default/balance%3A42'])(
+  'the view %s says of each call that waits that it waits for the store, where that grants nothing',
+  async (view) => {
+    survey = () => {
+      const shop = describedShop();
+      const health = { status: 'down', reasons: ['unreachable'], reachable: false, heldHere: 0, waitingHere: 1 } as const;
+      return { ...shop, processes: shop.processes.map((process) => ({ ...process, health })) };
+    };
+    const page = await open(view);
+    await page.getByText('waits for the store').nth(3).waitFor();
+    for (const width of WIDTHS) {
+      await page.setViewportSize({ width, height: 800 });
+      expect({ width, outside: await page.evaluate(OUTSIDE) }).toEqual({ width, outside: [] });
+    }
     await page.context().close();
   },
   PATIENCE_MS,

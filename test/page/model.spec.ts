@@ -5,8 +5,10 @@ import { freedRow, lockRows, type LockRow } from '../../console/page/app/model/l
 import { merge } from '../../console/page/app/model/merge';
 import { NOTHING, type State, type StoreState } from '../../console/page/app/model/state';
 import { timeline } from '../../console/page/app/model/timeline';
+import { troubleWords } from '../../console/page/app/model/trouble-words';
+import { waitsForStore } from '../../console/page/app/model/waits-for-store';
 import { SurveySequence } from '../../console/page/survey-sequence';
-import type { Survey } from '../../lib/peers/survey';
+import type { PeerHealth, Survey } from '../../lib/peers/survey';
 import { surveyOfShop } from './support/survey-of-shop';
 
 /** The time of the browser when a survey comes. */
@@ -52,6 +54,51 @@ describe('a lock that its store says is free', () => {
 
   test('is held by who got it since', () => {
     expect(freedRow(row, NOW - 60_000)).toBe(row);
+  });
+});
+
+describe('of a store that is not well', () => {
+  const shop = surveyOfShop();
+  const saying = (says: Partial<PeerHealth>): Survey => ({
+    ...shop,
+    processes: shop.processes.map((process) => ({ ...process, health: { ...(process.health as PeerHealth), ...says } })),
+  });
+  const troublesOf = (state: State) => state.stores.flatMap(({ troubles }) => troubles);
+
+  test('each reason is as old as the processes say, and not as the tab', () => {
+    const reasonMs = { membersAway: 61_000, noMajority: 62_000, polls: 63_000 };
+    const state = stateAfter(saying({ status: 'down', reasons: ['noMajority', 'membersAway', 'polls'], reasonMs }));
+    expect(troublesOf(state).map(({ reason, since }) => [reason, NOW - since])).toEqual([
+      ['noMajority', 62_000],
+      ['membersAway', 61_000],
+      ['polls', 63_000],
+    ]);
+  });
+
+  test('that locks work is not said where no call gets one', () => {
+    const members = [{ reachable: true, voting: true }, { reachable: false }, { reachable: false }] as const;
+    const wordsIn = (reasons: PeerHealth['reasons'], more: Partial<PeerHealth> = {}): string =>
+      troublesOf(stateAfter(saying({ status: 'down', reasons, members, ...more })))
+        .flatMap((trouble, _at, all) => troubleWords(trouble, all))
+        .join(' ');
+    for (const reason of ['noMajority', 'unreachable', 'failing', 'readOnly', 'full', 'tooFewReplicas'] as const) {
+      expect(wordsIn([reason, 'membersAway'], { majority: 2 })).not.toMatch(/work/);
+      expect(wordsIn([reason, 'membersAway'])).not.toMatch(/work/);
+    }
+    expect(wordsIn(['membersAway'], { majority: 2 })).toContain('Locks work while enough of the others vote.');
+    expect(wordsIn(['membersAway'])).toContain('those of the others work');
+  });
+
+  test('a call waits for the store where its process gets no lock of it', () => {
+    const waitsFor = (says: Partial<PeerHealth>): boolean[] => {
+      const [store] = stateAfter(saying(says)).stores as [StoreState];
+      return [...new Set(store.waiting.map((call) => waitsForStore(store, call)))];
+    };
+    expect(waitsFor({ status: 'degraded', reasons: ['unreachable'], reachable: false })).toEqual([true]);
+    expect(waitsFor({ status: 'down', reasons: ['noMajority'] })).toEqual([true]);
+    expect(waitsFor({ status: 'down', reasons: ['readOnly'] })).toEqual([true]);
+    expect(waitsFor({ status: 'degraded', reasons: ['polls', 'membersAway', 'clockSkew'] })).toEqual([false]);
+    expect(waitsFor({ status: 'up', reasons: [] })).toEqual([false]);
   });
 });
 

@@ -1,6 +1,7 @@
 import type { HealthReason, HealthStatus } from '../../../../lib/core/words/lock-health.js';
 import type { PeerHealth, Word } from '../../../../lib/peers/survey.js';
 import type { StoreSnapshot } from '../../snapshot.js';
+import { known } from './known-word.js';
 
 /** How a store is; `unknown`: no process could tell in time. */
 export type Condition = HealthStatus | 'unknown';
@@ -24,8 +25,8 @@ export interface StoreCondition {
   readonly isHeard: boolean;
 }
 
-/** Reasons whose age the processes know themselves. */
-const REFUSING: ReadonlySet<Trouble['reason']> = new Set(['failing', 'readOnly', 'full', 'tooFewReplicas']);
+/** Reasons for which no call gets a lock. */
+const NO_GRANT: ReadonlySet<Trouble['reason']> = new Set(['unreachable', 'noMajority', 'failing', 'readOnly', 'full', 'tooFewReplicas']);
 
 /** What the processes that answered at `at` say of a store, taken together: the worst of each. `before` says since when. */
 export function conditionOf({ processes, failed }: StoreSnapshot, before: readonly Trouble[], at: number): StoreCondition {
@@ -56,6 +57,16 @@ function troublesIn({ status, reasons }: PeerHealth): readonly Trouble['reason']
   return reasons.length > 0 || status === 'up' ? reasons : [status];
 }
 
-function knownMsOf(reason: Trouble['reason'], { unreachableMs = 0, refusingMs = 0 }: PeerHealth): number {
-  return reason === 'unreachable' ? unreachableMs : REFUSING.has(reason) ? refusingMs : 0;
+/**
+ * For how long a reason has been there, as a process says: since it has refused or not answered, or since its health
+ * was first asked for.
+ */
+function knownMsOf(reason: Trouble['reason'], { unreachableMs = 0, refusingMs = 0, reasonMs = {} }: PeerHealth): number {
+  const knownMs = reason === 'unreachable' ? unreachableMs : reason !== 'noMajority' && NO_GRANT.has(reason) ? refusingMs : 0;
+  return Math.max(knownMs, known(reasonMs, reason) ?? 0);
+}
+
+/** Whether no call gets a lock, for one of these reasons. */
+export function grantsNothing(reasons: readonly Trouble['reason'][]): boolean {
+  return reasons.some((reason) => NO_GRANT.has(reason));
 }

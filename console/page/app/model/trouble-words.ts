@@ -1,6 +1,6 @@
 import type { PeerHealth } from '../../../../lib/peers/survey.js';
 import { printable } from '../../../../lib/core/words/shown.js';
-import type { Trouble } from './condition.js';
+import { grantsNothing, type Trouble } from './condition.js';
 import { known } from './known-word.js';
 
 /** What is wrong, after the name of the store, and what follows from it. */
@@ -8,8 +8,11 @@ type Words = readonly [what: string, consequence: string];
 
 const NO_GRANT = 'No call gets a lock.';
 
-/** A trouble of a store in words. */
-export function troubleWords({ reason, health }: Trouble): Words {
+/**
+ * A trouble of a store in words, beside all troubles of the store: none says that locks work where another says that
+ * they do not.
+ */
+export function troubleWords({ reason, health }: Trouble, all: readonly Trouble[]): Words {
   switch (reason) {
     case '':
       return ['could not be asked', 'What you see of it is old.'];
@@ -26,9 +29,11 @@ export function troubleWords({ reason, health }: Trouble): Words {
     case 'membersAway':
       return [
         `misses ${missing(health)}`,
-        health?.majority === undefined
-          ? 'No call gets a lock there; those of the others work.'
-          : 'Locks work while enough of the others vote.',
+        grantsNothing(all.map((other) => other.reason))
+          ? ''
+          : health?.majority === undefined
+            ? 'No call gets a lock there; those of the others work.'
+            : 'Locks work while enough of the others vote.',
       ];
     case 'polls':
       return ['delivers no messages', 'Waiting calls poll, and locks of other processes may be missing here.'];

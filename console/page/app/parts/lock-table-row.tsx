@@ -3,6 +3,7 @@ import { printable } from '../../../../lib/core/words/shown.js';
 import { span } from '../model/format.js';
 import type { LockRow } from '../model/lock-rows.js';
 import { processName } from '../model/processes.js';
+import { waitsForStore } from '../model/waits-for-store.js';
 import { linkToKey } from '../route.js';
 import { LeaseBar } from './lease-bar.js';
 import { Pill } from './pill.js';
@@ -56,7 +57,7 @@ export function LockTableRow({ row, now, isNamed, askRelease }: LockTableRowProp
   );
 }
 
-function Holder({ row: { store, holders, foundBy, fence, answers, until }, now }: Pick<LockTableRowProps, 'row' | 'now'>): VNode {
+function Holder({ row: { store, holders, foundBy, fence, answers, until, waiting }, now }: Pick<LockTableRowProps, 'row' | 'now'>): VNode {
   const [holder] = holders;
   const leftMs = until === undefined ? undefined : until - now;
   return (
@@ -68,7 +69,9 @@ function Holder({ row: { store, holders, foundBy, fence, answers, until }, now }
         {!answers && (
           <Pill tone="warn">
             {fence === undefined
-              ? 'nobody says that it holds it'
+              ? waiting.every((call) => waitsForStore(store, call))
+                ? 'its calls wait for the store'
+                : 'nobody says that it holds it'
               : `does not answer${leftMs === undefined ? '' : leftMs > 0 ? `, free in ${span(leftMs)}` : ', lease over'}`}
           </Pill>
         )}

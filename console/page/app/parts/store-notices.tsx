@@ -9,7 +9,7 @@ export function StoreNotices({ state: { stores }, now }: { readonly state: State
     <>
       {stores.flatMap(({ name, condition, troubles, failed, processes, silent }) =>
         troubles.map((trouble) => {
-          const [what, consequence] = troubleWords(trouble);
+          const [what, consequence] = troubleWords(trouble, troubles);
           const asked = [...processes.keys()].filter((id) => !silent.includes(id)).length;
           return (
             <div class={condition === 'degraded' ? 'notice warn' : 'notice bad'} role="status" key={`${name} ${trouble.reason}`}>

@@ -4,6 +4,7 @@ import { counted, span } from '../model/format.js';
 import { processName } from '../model/processes.js';
 import type { StoreState } from '../model/state.js';
 import { sizeOf, type WaitedLock, type WaitingBranch } from '../model/wait-forest.js';
+import { waitsForStore } from '../model/waits-for-store.js';
 import { linkToKey } from '../route.js';
 import { Pill } from './pill.js';
 import { Site } from './site.js';
@@ -32,7 +33,9 @@ export function WaitTree({ store, lock, now }: WaitTreeProps): VNode {
           <span class="muted">
             {holder
               ? `${holder.site} on ${processName(store, holder.process)}, held for ${span(now - holder.since)}`
-              : 'nobody says that it holds it'}
+              : waiters.every(({ call }) => waitsForStore(store, call))
+                ? ''
+                : 'nobody says that it holds it'}
           </span>
         )}
         {!closesCycle && <span class="tag">{counted(sizeOf(lock), 'call')} behind it</span>}
@@ -59,6 +62,7 @@ function Waiter({ store, branch: { call, blocks }, now }: Omit<WaitTreeProps, 'l
     <li class="waiter">
       <p>
         <Site call={call} />
+        {waitsForStore(store, call) && <Pill tone="warn">waits for the store</Pill>}
         <span class="muted">
           {processName(store, call.process)}, waits {span(now - call.since)}, gives up in {span(call.until - now)}
         </span>

@@ -3,7 +3,9 @@ import { printable } from '../../../../lib/core/words/shown.js';
 import { span } from '../model/format.js';
 import { processName } from '../model/processes.js';
 import type { StoreState, Waiting } from '../model/state.js';
+import { waitsForStore } from '../model/waits-for-store.js';
 import { DataTable } from './data-table.js';
+import { Pill } from './pill.js';
 import { Section } from './section.js';
 import { Site } from './site.js';
 
@@ -32,6 +34,7 @@ export function WaitingTable({ store, calls, now }: WaitingTableProps): VNode {
             <tr key={call.id}>
               <th scope="row" class="call">
                 <Site call={call} />
+                {waitsForStore(store, call) && <Pill tone="warn">waits for the store</Pill>}
               </th>
               <td class="process">{processName(store, call.process)}</td>
               <td class="number">{span(now - call.since)}</td>
