@@ -29,8 +29,14 @@ process.stderr.write(
 
 const context = { server, proxy, sizes: quick ? SIZES.quick : SIZES.full };
 const lines = [];
-for (const row of rows) {
-  lines.push(...(await withProgress(row.name, () => row.run(context))));
+try {
+  for (const row of rows) {
+    lines.push(...(await withProgress(row.name, () => row.run(context))));
+  }
+} catch (error) {
+  // The rows before it took long to measure.
+  console.log(table(lines.filter(({ row }) => !row.startsWith('stores '))));
+  throw error;
 }
 proxy.stop();
 await server.stop();

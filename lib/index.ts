@@ -69,6 +69,7 @@ export type {
 export { MemoryLockStore, type MemoryLockStoreOptions } from './stores/memory/memory-lock-store.js';
 export { RedisLockStore } from './stores/redis/redis-lock-store.js';
 export type { RedisLockStoreOptions } from './stores/redis/redis-lock-store.options.js';
+export type { CredentialsFunction, RedisCredentials } from './stores/redis/connection/credentials.js';
 export type {
   NodeRedisClient,
   NodeRedisCluster,

@@ -191,7 +191,8 @@ function severalKeys({ name: subject }, { port }, { processes, keys, callers, se
     const startAt = machineMs() + NOTICE_MS;
     const runs = await Promise.all(
       newKeys(keys).map(async (key) => {
-        const answers = await askAll(workers, 'contend', { subject, port, key, startAt, callers, sectionMs });
+        const lanes = Array.from({ length: callers }, () => [key]);
+        const answers = await askAll(workers, 'contend', { subject, port, lanes, startAt, sectionMs });
         return answers.map(({ turns }) => turns.filter((turn) => turn !== null));
       }),
     );

@@ -179,7 +179,7 @@ const RULES: readonly Rule[] = [
       });
       const commands = new library.QuorumCommands(new library.RedisKeys('lock', false), 'a process');
       const server: QuorumServer = new library.QuorumServer(
-        source,
+        { source },
         'server 1 of 3',
         (session) => member.check(session),
         () => true,

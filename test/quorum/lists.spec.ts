@@ -307,7 +307,12 @@ test('a search looks up again, by way of the next server, what could not be look
     return store.inspect(key);
   };
   const found: string[] = [];
-  for await (const part of searchAll(quorum.urls, new RedisKeys('lock', false), '', inspect)) {
+  for await (const part of searchAll(
+    quorum.urls.map((source) => ({ source })),
+    new RedisKeys('lock', false),
+    '',
+    inspect,
+  )) {
     found.push(...part.map(({ key }) => key));
   }
   expect(found.toSorted()).toEqual(keys);

@@ -205,7 +205,7 @@ describe('a quorum of five servers', () => {
       duplicate: (options: object) => new Redis(quorum.at(0).port, '127.0.0.1', options).on('ready', () => server.close()),
     });
     const server: QuorumServer = new QuorumServer(
-      source,
+      { source },
       'server 1 of 5',
       (session) => sessions.push(session),
       () => true,

@@ -61,6 +61,13 @@ const locks = LockModule.forRoot({
 
 const described = LockModule.forRoot({ store: shared, describe: () => ({ request: cls.getId(), tenant: cls.get('tenant') }) });
 
+export async function rotated(url: string, nextToken: () => Promise<string>): Promise<void> {
+  const store = new RedisLockStore(url, {
+    credentials: async () => ({ username: 'locker', password: await nextToken() }),
+  });
+  await store.close();
+}
+
 const replicated = new RedisLockStore(redis, { minReplicas: 1 });
 
 const quorum = new QuorumLockStore([redisA, redisB, redisC, redisD, redisE], { longestLease: '1m' });

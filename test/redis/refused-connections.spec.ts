@@ -120,7 +120,7 @@ test('a connection that is refused is made anew once a second, however often it 
 });
 
 test('a socket that has two errors, as with TLS, ends no process', async () => {
-  const connection = await makeConnection(server.url, {});
+  const connection = await makeConnection({ source: server.url }, {});
   await connection.connect();
   const socket = connection.stream as unknown as EventEmitter;
   expect(socket.emit('error', new Error('the first'))).toBe(true);
@@ -129,7 +129,7 @@ test('a socket that has two errors, as with TLS, ends no process', async () => {
 });
 
 test('errors that a client tells after its socket has ended, as without any sentinel, add nothing to that socket', async () => {
-  const connection = await makeConnection(server.url, {});
+  const connection = await makeConnection({ source: server.url }, {});
   await connection.connect();
   const socket = connection.stream as unknown as EventEmitter;
   const tell = (): boolean => (connection as unknown as EventEmitter).emit('error', new Error('All sentinels are unreachable'));

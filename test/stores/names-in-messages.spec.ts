@@ -22,7 +22,7 @@ test.each(Object.entries(MINIFIED))('%s is called so by its errors, also where i
 
 test('a server of a quorum that was closed names the store that the user knows', async () => {
   const server = new QuorumServer(
-    'redis://127.0.0.1:1',
+    { source: 'redis://127.0.0.1:1' },
     'server 1 of 3',
     () => undefined,
     () => true,

@@ -41,7 +41,7 @@ export async function redisPlace(address: Address, prefix: string): Promise<Plac
 }
 
 async function reach(source: RedisSource): Promise<void> {
-  const connection = new RedisConnection(source);
+  const connection = new RedisConnection({ source });
   try {
     await connection.plain.info();
   } finally {
@@ -51,7 +51,7 @@ async function reach(source: RedisSource): Promise<void> {
 
 /** Deletes what is left of the keys: most have an end of their own. */
 async function removeKeys(source: RedisSource, own: string): Promise<void> {
-  const connection = new RedisConnection(source);
+  const connection = new RedisConnection({ source });
   try {
     const pattern = `${own.replaceAll(/[\\*?[\]]/g, String.raw`\$&`)}*`;
     for (const node of await connection.plain.masters()) {

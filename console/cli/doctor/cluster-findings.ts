@@ -15,7 +15,7 @@ const MOST_KEYS = 10_000;
 
 /** What a Cluster says of itself, and each of its masters. */
 export async function clusterFindings(source: RedisSource, prefix: string): Promise<readonly Finding[]> {
-  const connection = new RedisConnection(source);
+  const connection = new RedisConnection({ source });
   try {
     const masters = await connection.plain.masters();
     const slots = await slotsFinding(connection);

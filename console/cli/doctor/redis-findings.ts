@@ -20,7 +20,7 @@ export async function redisFindings(
   name: string,
   mode: 'standalone' | 'cluster' = 'standalone',
 ): Promise<Finding[]> {
-  const connection = new RedisConnection(source);
+  const connection = new RedisConnection({ source });
   try {
     const info = await connection.plain.info();
     const [wrong] = modeFindings(info, `${name}: mode`, mode);

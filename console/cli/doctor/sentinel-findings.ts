@@ -31,7 +31,7 @@ interface Named {
 }
 
 async function askSentinel(sentinel: RedisConnectionOptions, master: string, subject: string): Promise<Named> {
-  const connection = new RedisConnection({ ...sentinel, db: 0, enableReadyCheck: false });
+  const connection = new RedisConnection({ source: { ...sentinel, db: 0, enableReadyCheck: false } });
   try {
     const found = (await connection.plain.ask('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', master)) as readonly string[] | null;
     if (found) {

@@ -1,6 +1,7 @@
 import { checkOptions } from '../../core/words/check-options.js';
 import { parseDuration, type Duration } from '../../core/words/duration.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
+import { checkCredentials, type CredentialsFunction } from '../redis/connection/credentials.js';
 import { checkSource, isCluster, type RedisSource } from '../redis/connection/redis-source.js';
 
 /** Options of the quorum store. */
@@ -11,13 +12,23 @@ export interface QuorumLockStoreOptions {
    * running. It has to be the same in all processes: where it is not, the longest counts, and the others warn. Default: `'60s'`.
    */
   longestLease?: Duration | undefined;
+  /** User and password, read anew for each connection to each server, as those of `RedisLockStore`. */
+  credentials?: CredentialsFunction | undefined;
 }
 
-/** The milliseconds of `longestLease`. Throws `LockConfigurationError` for options that a quorum does not have. */
-export function longestLeaseOf(options: QuorumLockStoreOptions): number {
-  checkOptions('QuorumLockStore', options, { longestLease: true });
-  const { longestLease = '60s' } = options;
-  return parseDuration(longestLease, 'longestLease', 100, 'QuorumLockStore');
+interface CheckedOptions {
+  readonly longestLeaseMs: number;
+  readonly credentials: CredentialsFunction | undefined;
+}
+
+/** The options with their defaults. Throws `LockConfigurationError` for others than a quorum has. */
+export function checkQuorumOptions(options: QuorumLockStoreOptions): CheckedOptions {
+  checkOptions('QuorumLockStore', options, { longestLease: true, credentials: true });
+  const { longestLease = '60s', credentials } = options;
+  return {
+    longestLeaseMs: parseDuration(longestLease, 'longestLease', 100, 'QuorumLockStore'),
+    credentials: checkCredentials(credentials, 'QuorumLockStore'),
+  };
 }
 
 /** Throws `LockConfigurationError` for a list that is not one of servers that can vote. */

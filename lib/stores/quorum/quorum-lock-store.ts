@@ -18,7 +18,7 @@ import { checkPrefix } from '../../core/words/lock-key.js';
 import { Listeners } from '../kit/listeners.js';
 import { processName } from '../kit/process-name.js';
 import { readStored } from '../kit/replies.js';
-import type { RedisSource } from '../redis/connection/redis-source.js';
+import type { RedisOrigin, RedisSource } from '../redis/connection/redis-source.js';
 import { RedisKeys } from '../redis/scripts/redis-keys.js';
 import { renewTogether } from '../redis/renewals.js';
 import { acquireAll } from './votes/acquiring.js';
@@ -26,7 +26,7 @@ import { Fences } from './votes/fences.js';
 import { Grants } from './votes/grants.js';
 import { joinAll } from './joining.js';
 import { QuorumCommands, voteOf } from './votes/quorum-commands.js';
-import { checkSources, longestLeaseOf, type QuorumLockStoreOptions } from './quorum-lock-store.options.js';
+import { checkSources, checkQuorumOptions, type QuorumLockStoreOptions } from './quorum-lock-store.options.js';
 import { Quorum } from './quorum.js';
 import { releaseAll } from './releasing.js';
 import { renewAll } from './renewing.js';
@@ -51,7 +51,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
   readonly expires = true;
   readonly reservesFences = true;
   readonly longestLeaseMs: number;
-  readonly #sources: readonly RedisSource[];
+  readonly #origins: readonly RedisOrigin[];
   /** Which store instance this is; shows where it runs. */
   readonly process = processName();
   readonly #fences = new Fences();
@@ -69,8 +69,9 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
 
   /** Takes an odd number of servers, at least 3. Throws `LockConfigurationError` for others, and for unknown options. */
   constructor(sources: readonly RedisSource[], options: QuorumLockStoreOptions = {}) {
-    this.#sources = checkSources(sources);
-    this.longestLeaseMs = longestLeaseOf(options);
+    const { longestLeaseMs, credentials } = checkQuorumOptions(options);
+    this.#origins = checkSources(sources).map((source) => ({ source, credentials }));
+    this.longestLeaseMs = longestLeaseMs;
   }
 
   async open({ prefix, warn, readOnly = false }: OpenOptions): Promise<void> {
@@ -164,7 +165,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
   }
 
   search(prefix: string): AsyncIterable<readonly FoundLock[]> {
-    return searchAll(this.#sources, this.#names, prefix, (key) => this.inspect(key));
+    return searchAll(this.#origins, this.#names, prefix, (key) => this.inspect(key));
   }
 
   async send(text: string, process?: string): Promise<void> {
@@ -209,7 +210,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
     this.#refuseClosed();
     const commands = new QuorumCommands(this.#names, this.process);
     const warn = (message: string): void => this.#warn(message);
-    const quorum = new Quorum(this.#sources, commands, { longestLeaseMs: this.longestLeaseMs, readOnly: this.#readOnly, warn });
+    const quorum = new Quorum(this.#origins, commands, { longestLeaseMs: this.longestLeaseMs, readOnly: this.#readOnly, warn });
     this.#quorum = quorum;
     for (const { wakeups } of quorum.servers) {
       wakeups.listeners.onMessage((text, id) => this.#seen.messages.isNew(id) && this.#listeners.message(text));

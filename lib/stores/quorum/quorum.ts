@@ -3,7 +3,7 @@ import { asLockError, isLockError } from '../../core/words/errors.js';
 import { throwIfAllFailed } from '../kit/all-failed.js';
 import { Withdrawals } from '../kit/withdrawals.js';
 import { toLockError } from '../redis/connection/redis-errors.js';
-import type { RedisSource } from '../redis/connection/redis-source.js';
+import type { RedisOrigin } from '../redis/connection/redis-source.js';
 import type { RedisKeys } from '../redis/scripts/redis-keys.js';
 import type { Participant } from './members/member.js';
 import { clockOf, Membership } from './members/membership.js';
@@ -22,17 +22,17 @@ export class Quorum {
   #opening: Promise<readonly (Failure | undefined)[]> | undefined;
   #isOpen = false;
 
-  constructor(sources: readonly RedisSource[], commands: QuorumCommands, participant: Participant) {
-    this.servers = sources.map(
-      (source, at) =>
+  constructor(origins: readonly RedisOrigin[], commands: QuorumCommands, participant: Participant) {
+    this.servers = origins.map(
+      (origin, at) =>
         new QuorumServer(
-          source,
-          `server ${at + 1} of ${sources.length}`,
+          origin,
+          `server ${at + 1} of ${origins.length}`,
           (session) => this.membership.connected(at, session),
           () => this.membership.mayCount(at),
         ),
     );
-    this.majority = majorityAmong(sources.length);
+    this.majority = majorityAmong(origins.length);
     this.commands = commands;
     this.membership = new Membership(this.servers, commands, participant);
   }

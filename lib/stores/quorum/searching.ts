@@ -1,7 +1,7 @@
 import type { FoundLock, StoredLock } from '../../core/seam/lock-store.js';
 import type { RedisKeys } from '../redis/scripts/redis-keys.js';
 import { RedisConnection } from '../redis/connection/redis-connection.js';
-import type { RedisSource } from '../redis/connection/redis-source.js';
+import type { RedisOrigin } from '../redis/connection/redis-source.js';
 import { heldOf, searchKeys } from '../redis/search.js';
 import { majorityAmong } from './votes/verdicts.js';
 
@@ -10,16 +10,16 @@ import { majorityAmong } from './votes/verdicts.js';
  * what the first server failed with, where too many are away.
  */
 export async function* searchAll(
-  sources: readonly RedisSource[],
+  origins: readonly RedisOrigin[],
   names: RedisKeys,
   prefix: string,
   inspect: (key: string) => Promise<StoredLock | null>,
 ): AsyncGenerator<readonly FoundLock[], void, undefined> {
   const seen = new Set<string>();
   const failures: unknown[] = [];
-  let left = sources.length - majorityAmong(sources.length) + 1;
-  for (const source of sources) {
-    const connection = new RedisConnection(source);
+  let left = origins.length - majorityAmong(origins.length) + 1;
+  for (const origin of origins) {
+    const connection = new RedisConnection(origin);
     try {
       for await (const keys of searchKeys(connection, names, prefix)) {
         const fresh = keys.filter((key) => !seen.has(key));

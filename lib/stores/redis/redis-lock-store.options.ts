@@ -1,6 +1,7 @@
 import { checkOptions } from '../../core/words/check-options.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
 import { shown } from '../../core/words/shown.js';
+import { checkCredentials, type CredentialsFunction } from './connection/credentials.js';
 
 /** Options of the Redis store. */
 export interface RedisLockStoreOptions {
@@ -10,16 +11,27 @@ export interface RedisLockStoreOptions {
    * connections. Default: 0.
    */
   minReplicas?: number | undefined;
+  /**
+   * Answers with `{ username, password }`, or a promise of them; is called for each connection that the store makes, and may take
+   * 10 seconds. For passwords that change, such as tokens. While it fails, no connection is made, and it is called again each second.
+   * Default: user and password of the client or URL; those in the options of a client are read anew for each connection.
+   */
+  credentials?: CredentialsFunction | undefined;
 }
 
-/** The number of replicas; throws `LockConfigurationError` for anything that is not one. */
-export function checkMinReplicas(options: RedisLockStoreOptions): number {
-  checkOptions('RedisLockStore', options, { minReplicas: true });
-  const { minReplicas = 0 } = options as { minReplicas?: unknown };
+interface CheckedOptions {
+  readonly minReplicas: number;
+  readonly credentials: CredentialsFunction | undefined;
+}
+
+/** The options with their defaults; throws `LockConfigurationError` for any that is wrong. */
+export function checkRedisOptions(options: RedisLockStoreOptions): CheckedOptions {
+  checkOptions('RedisLockStore', options, { minReplicas: true, credentials: true });
+  const { minReplicas = 0, credentials } = options as { minReplicas?: unknown; credentials?: unknown };
   if (typeof minReplicas !== 'number' || !Number.isSafeInteger(minReplicas) || minReplicas < 0) {
     throw new LockConfigurationError(
       `RedisLockStore: minReplicas is ${shown(minReplicas)}. Use a whole number from 0: how many replicas must confirm a lock before it counts.`,
     );
   }
-  return minReplicas;
+  return { minReplicas, credentials: checkCredentials(credentials, 'RedisLockStore') };
 }

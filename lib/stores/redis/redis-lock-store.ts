@@ -24,14 +24,14 @@ import { readBusy, readStored } from '../kit/replies.js';
 import { answeredOf, membersOf, worstOf } from '../kit/probe.js';
 import { ServerClock } from '../kit/server-clock.js';
 import { processName } from '../kit/process-name.js';
-import { checkSource, isCluster, type RedisSource } from './connection/redis-source.js';
+import { checkSource, isCluster, type RedisOrigin, type RedisSource } from './connection/redis-source.js';
 import { RedisConnection } from './connection/redis-connection.js';
-import { checkMinReplicas, type RedisLockStoreOptions } from './redis-lock-store.options.js';
+import { checkRedisOptions, type RedisLockStoreOptions } from './redis-lock-store.options.js';
 import { isLate, isOne, readAnswers, RedisCommands, timeIn } from './scripts/redis-commands.js';
 import { RedisKeys } from './scripts/redis-keys.js';
 import { Replication } from './replication.js';
 import { renewEach, renewTogether } from './renewals.js';
-import { toLockError } from './connection/redis-errors.js';
+import { neverConnected, toLockError } from './connection/redis-errors.js';
 import type { Command } from './scripts/script.js';
 import { searchLocks } from './search.js';
 import { BATCH, EXCHANGE } from './scripts/scripts.js';
@@ -54,7 +54,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   readonly tickets: Tickets = this;
   readonly operator: Operator = this;
   readonly messages: Messages = this;
-  readonly #source: RedisSource;
+  readonly #origin: RedisOrigin;
   readonly #isCluster: boolean;
   readonly #minReplicas: number;
   /** Which store instance this is; shows where it runs. */
@@ -72,12 +72,13 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   readonly #clock = new ServerClock();
 
   constructor(source: RedisSource, options: RedisLockStoreOptions = {}) {
-    this.#source = checkSource(source);
-    this.#minReplicas = checkMinReplicas(options);
-    this.#isCluster = isCluster(this.#source);
+    const { minReplicas, credentials } = checkRedisOptions(options);
+    this.#origin = { source: checkSource(source), credentials };
+    this.#minReplicas = minReplicas;
+    this.#isCluster = isCluster(this.#origin.source);
     this.#keys = new RedisKeys('lock', this.#isCluster);
     this.#commands = new RedisCommands(this.#keys, this.process);
-    this.#wakeups = new Wakeups(this.#source, this.#isCluster);
+    this.#wakeups = new Wakeups(this.#origin, this.#isCluster);
     this.#connection = this.#connect();
     this.#replication = this.#newReplication();
   }
@@ -103,7 +104,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
         await this.close();
         throw error;
       }
-      warn(`${error.detail} Locked calls fail until then.`);
+      warn(`${error.detail}${neverConnected(error)} Locked calls fail until then.`);
     }
   }
 
@@ -210,7 +211,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   search(prefix: string): AsyncIterable<readonly FoundLock[]> {
-    return searchLocks(new RedisConnection(this.#source), this.#keys, this.#commands, prefix);
+    return searchLocks(new RedisConnection(this.#origin), this.#keys, this.#commands, prefix);
   }
 
   async send(text: string, process?: string): Promise<void> {
@@ -269,7 +270,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
       withdraw: (hold: HoldRecord, limitMs: number) =>
         this.#connection.run(this.#commands.release({ ...hold, unanswered: true }), limitMs, isOne),
     };
-    return new Replication(store, this.#source, this.#minReplicas, this.#isCluster);
+    return new Replication(store, this.#origin, this.#minReplicas, this.#isCluster);
   }
 
   /** A hold as the servers know it. */
@@ -302,7 +303,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
 
   #connect(): RedisConnection {
     // On a cluster the keys of one command must share a slot, and those of several locks hardly ever do.
-    return new RedisConnection(this.#source, this.#isCluster ? undefined : BATCH, (address) => this.#wakeups.follow(address));
+    return new RedisConnection(this.#origin, this.#isCluster ? undefined : BATCH, (address) => this.#wakeups.follow(address));
   }
 
   #subscribe(): void {

@@ -6,7 +6,7 @@ import { Withdrawals } from '../kit/withdrawals.js';
 import { NoReply } from '../kit/no-reply.js';
 import { CommandTimeouts } from './connection/command-timeouts.js';
 import { HoldNames } from './hold-names.js';
-import type { RedisSource } from './connection/redis-source.js';
+import type { RedisOrigin } from './connection/redis-source.js';
 import { RedisConnection } from './connection/redis-connection.js';
 import { readAnswers } from './scripts/redis-commands.js';
 import type { Command } from './scripts/script.js';
@@ -54,12 +54,12 @@ export class Replication {
   readonly #timeouts = new CommandTimeouts(() => undefined);
   #sending = false;
 
-  constructor(store: ReplicatedStore, source: RedisSource, minReplicas: number, isCluster: boolean) {
+  constructor(store: ReplicatedStore, origin: RedisOrigin, minReplicas: number, isCluster: boolean) {
     this.#store = store;
     this.#minReplicas = minReplicas;
     this.#isCluster = isCluster;
-    this.#grants = new RedisConnection(source);
-    this.#renewals = new RedisConnection(source);
+    this.#grants = new RedisConnection(origin);
+    this.#renewals = new RedisConnection(origin);
   }
 
   /** Another attempt is made at a hold, since core has given up the one before: a withdrawal of that one would end what this one gets. */

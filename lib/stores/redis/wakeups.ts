@@ -3,20 +3,20 @@ import type { Place } from '../../core/seam/lock-store.js';
 import { Listeners } from '../kit/listeners.js';
 import { Rechecks } from '../kit/rechecks.js';
 import { isPassing } from './connection/redis-errors.js';
-import type { RedisSource } from './connection/redis-source.js';
+import type { RedisOrigin } from './connection/redis-source.js';
 import { RedisSubscriber } from './connection/redis-subscriber.js';
 import type { RedisKeys } from './scripts/redis-keys.js';
 
 /** The messages of other processes to this one, and when to ask again where they may not arrive. */
 export class Wakeups {
-  readonly #source: RedisSource;
+  readonly #origin: RedisOrigin;
   readonly #isCluster: boolean;
   readonly listeners = new Listeners();
   readonly #rechecks = new Rechecks();
   #subscriber: RedisSubscriber | undefined;
 
-  constructor(source: RedisSource, isCluster: boolean) {
-    this.#source = source;
+  constructor(origin: RedisOrigin, isCluster: boolean) {
+    this.#origin = origin;
     this.#isCluster = isCluster;
   }
 
@@ -43,7 +43,7 @@ export class Wakeups {
       changed: () => this.listeners.recheck(),
       refused,
     });
-    this.#subscriber.open(this.#source).catch((error: LockError) => warn(error.detail));
+    this.#subscriber.open(this.#origin).catch((error: LockError) => warn(error.detail));
   }
 
   /** Commands have gone to another server. */

@@ -1,7 +1,7 @@
 import { LONGEST_COMMAND_MS } from '../../../core/seam/time.js';
 import { ServerClock } from '../../kit/server-clock.js';
 import type { PlainCommands } from '../../redis/connection/plain-commands.js';
-import type { RedisSource } from '../../redis/connection/redis-source.js';
+import type { RedisOrigin } from '../../redis/connection/redis-source.js';
 import { RedisConnection } from '../../redis/connection/redis-connection.js';
 import { isLate } from '../../redis/scripts/redis-commands.js';
 import type { Command } from '../../redis/scripts/script.js';
@@ -34,12 +34,12 @@ export class QuorumServer {
    * `place` says which of the servers it is. `onReady` is called for each connection that is ready, and where one has to be checked again.
    * No vote counts unless `mayCount`.
    */
-  constructor(source: RedisSource, place: string, onReady: (session: Session) => void, mayCount: () => boolean) {
+  constructor(origin: RedisOrigin, place: string, onReady: (session: Session) => void, mayCount: () => boolean) {
     this.#place = place;
     this.#onReady = onReady;
     this.#mayCount = mayCount;
-    this.wakeups = new Wakeups(source, false);
-    this.#connection = new RedisConnection(source, BATCH, (address) => this.#ready(address), 'QuorumLockStore');
+    this.wakeups = new Wakeups(origin, false);
+    this.#connection = new RedisConnection(origin, BATCH, (address) => this.#ready(address), 'QuorumLockStore');
     this.plain = this.#connection.plain;
   }
 

@@ -22,7 +22,7 @@ export interface Pipeline {
 export interface Connection {
   readonly isCluster?: boolean;
   /** Whether commands wait for its first connection, however long that takes. Those of a cluster and of Sentinel do so anyway. */
-  readonly queuesForEver?: boolean;
+  queuesForEver?: boolean;
   readonly status: string;
   readonly options: {
     enableOfflineQueue?: boolean;
@@ -41,7 +41,7 @@ export interface Connection {
   /** For each slot of a cluster the addresses of its nodes, the master first; undefined where `nodes` has all masters in this order. */
   readonly slots?: readonly (readonly string[] | undefined)[];
   /** Asks again which node of a cluster serves which slots. */
-  refreshSlotsCache?(): unknown;
+  refreshSlotsCache?(...callback: readonly unknown[]): unknown;
   /** Any other command. */
   call(command: string, ...words: readonly Argument[]): Promise<unknown>;
   publish(channel: string, message: string): Promise<unknown>;
@@ -49,7 +49,10 @@ export interface Connection {
   /** The nodes of a cluster that are known. */
   nodes?(role: 'master'): readonly Connection[];
   on(event: string, listener: (...args: never[]) => void): unknown;
+  emit(event: string, ...args: readonly unknown[]): unknown;
   connect(): Promise<void>;
+  /** The function that answers with user and password, where the store has one and the client does not ask it by itself. */
+  credentials?: { askBefore(connection: Connection, isClosed: () => boolean): void } | undefined;
   disconnect(reconnect?: boolean): void;
 }
 

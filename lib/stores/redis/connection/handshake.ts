@@ -1,10 +1,9 @@
 import type { Connection } from './connection.js';
+import { CREDENTIALS_MS } from './credentials.js';
 
 /** How long the first replies of a connection may take before it counts as half open, in milliseconds. */
 export const HANDSHAKE_MS = 1_000;
 const HANDSHAKE_GRACE_MS = 20;
-/** How long the provider of credentials of a client may take, in milliseconds: it may ask another service. */
-const CREDENTIALS_MS = 10_000;
 const NO_CREDENTIALS = `the provider of its credentials did not answer within ${CREDENTIALS_MS} ms`;
 const NOT_READY = `it took the connection, but was not ready within ${HANDSHAKE_MS} ms: it hangs, or it is loading its data`;
 

@@ -5,7 +5,7 @@ import { productBy, refusesBy } from '../server-info.js';
 import type { CommandTimeouts } from './command-timeouts.js';
 import type { ConnectionFailures } from './connection-failures.js';
 import { channelOfDatabase, keyPrefixOf, type Connection } from './connection.js';
-import { isForbidden, NO_CONNECTION } from './redis-errors.js';
+import { isForbidden, isUnknownCommand, NO_CONNECTION } from './redis-errors.js';
 
 /** The commands of a connection that run no script, each within its time. They are about no lock. */
 export class PlainCommands {
@@ -116,7 +116,7 @@ export class PlainCommands {
     try {
       return String(await this.#timeouts.bound(server.call('info'), limitMs));
     } catch (error) {
-      if (isForbidden(error)) {
+      if (isForbidden(error) || isUnknownCommand(error)) {
         return '';
       }
       throw error;

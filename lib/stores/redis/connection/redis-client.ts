@@ -4,9 +4,19 @@ import { backOff, boundHandshake, HANDSHAKE_MS } from './handshake.js';
 import { NodeRedisConnection } from './node-redis/server-connection.js';
 import { NodeRedisClusterConnection } from './node-redis/cluster-connection.js';
 import { ClusterEndpoints } from './node-redis/cluster-endpoints.js';
+import { fromFunction } from './node-redis/credentials.js';
 import { endpointOf } from './node-redis/endpoint.js';
+import { keepCurrent, ReadCredentials, type CurrentOptions } from './ioredis-credentials.js';
 import { optionsError } from './redis-errors.js';
-import { isClient, isCluster, isNodeRedis, isNodeRedisCluster, type RedisSource } from './redis-source.js';
+import {
+  isClient,
+  isCluster,
+  isNodeRedis,
+  isNodeRedisCluster,
+  type RedisClient,
+  type RedisConnectionOptions,
+  type RedisOrigin,
+} from './redis-source.js';
 
 /** After how many milliseconds a connection that ioredis gave up is made again. */
 const AGAIN_MS = 500;
@@ -42,8 +52,8 @@ const OF_EACH_CONNECTION = {
 } as const;
 
 /** A connection of the store's own, not yet connected, that fails fast and comes back by itself. */
-export async function makeConnection(source: RedisSource, options: Readonly<Record<string, unknown>>): Promise<Connection> {
-  const connection = await makeClient(source, options).catch(refuseOptions);
+export async function makeConnection(origin: RedisOrigin, options: Readonly<Record<string, unknown>>): Promise<Connection> {
+  const connection = await makeClient(origin, options).catch(refuseOptions);
   boundHandshake(connection);
   connection.on('+node', keepAsking);
   outliveSecondErrors(connection);
@@ -91,6 +101,7 @@ export function keepConnected(connection: Connection, isClosed: () => boolean): 
   // ioredis gives up if it learns of a failover while it asks a sentinel for the master, or if no sentinel answers and the
   // user's own options say so.
   connection.on('end', () => setTimeout(connect, AGAIN_MS).unref());
+  connection.credentials?.askBefore(connection, isClosed);
   connect();
 }
 
@@ -99,7 +110,37 @@ export function addressOf({ stream }: Connection): string {
   return stream?.remoteAddress === undefined ? '' : `${stream.remoteAddress}:${stream.remotePort}`;
 }
 
-async function makeClient(source: RedisSource, options: Readonly<Record<string, unknown>>): Promise<Connection> {
+async function makeClient({ source, credentials }: RedisOrigin, options: Readonly<Record<string, unknown>>): Promise<Connection> {
+  if (isNodeRedisCluster(source)) {
+    return new NodeRedisClusterConnection(new ClusterEndpoints(source, credentials));
+  }
+  if (isNodeRedis(source)) {
+    return new NodeRedisConnection(endpointOf(source, fromFunction(credentials)));
+  }
+  const asked = credentials && new ReadCredentials(credentials);
+  const current = asked ? () => asked.current : () => optionsOf(source);
+  const connection = await (isCluster(source)
+    ? makeCluster(source as RedisClient, options, current)
+    : makeServer(source, options, current));
+  if (asked) {
+    connection.credentials = asked;
+    connection.queuesForEver = true;
+    connection.on('+node', (node: Connection) => asked.askAfter(node));
+  }
+  return connection;
+}
+
+/** The options of ioredis that have user and password, as they are now; a URL never changes. */
+function optionsOf(source: RedisClient | RedisConnectionOptions | string): Readonly<Record<string, unknown>> | undefined {
+  const { options } = source as { readonly options?: { readonly redisOptions?: object } };
+  return (isClient(source) ? (isCluster(source) ? options?.redisOptions : options) : Object(source)) as Readonly<Record<string, unknown>>;
+}
+
+async function makeServer(
+  source: RedisClient | RedisConnectionOptions | string,
+  options: Readonly<Record<string, unknown>>,
+  current: CurrentOptions,
+): Promise<Connection> {
   const own = {
     ...OF_EACH_CONNECTION,
     lazyConnect: true,
@@ -110,34 +151,33 @@ async function makeClient(source: RedisSource, options: Readonly<Record<string, 
     sentinelCommandTimeout: HANDSHAKE_MS,
     ...options,
   };
-  if (isNodeRedisCluster(source)) {
-    return new NodeRedisClusterConnection(new ClusterEndpoints(source));
-  }
-  if (isNodeRedis(source)) {
-    return new NodeRedisConnection(endpointOf(source));
-  }
-  if (isClient(source)) {
-    const duplicate = source.duplicate.bind(source) as (...args: readonly unknown[]) => Connection;
-    return isCluster(source)
-      ? duplicate([], {
-          lazyConnect: true,
-          // It needs one more right, and a missing right would not be reported. The nodes themselves answer that a cluster is down.
-          enableReadyCheck: false,
-          enableOfflineQueue: true,
-          clusterRetryStrategy: backOff,
-          enableAutoPipelining: false,
-          ...CLUSTER_RETRIES,
-          redisOptions: {
-            ...(source as { options?: { redisOptions?: object } }).options?.redisOptions,
-            ...OF_EACH_CONNECTION,
-            ...options,
-            socketTimeout: CLUSTER_SILENCE_MS,
-          },
-        })
-      : duplicate(own);
-  }
+  const connection = isClient(source) ? duplicateOf(source)(own) : await newClient(source, own);
+  keepCurrent(connection.options, current);
+  return connection;
+}
+
+async function newClient(source: RedisConnectionOptions | string, own: object): Promise<Connection> {
   const Redis = await loadClient();
   return typeof source === 'string' ? new Redis(source, own) : new Redis({ ...source, ...own });
+}
+
+async function makeCluster(source: RedisClient, options: Readonly<Record<string, unknown>>, current: CurrentOptions): Promise<Connection> {
+  const cluster = duplicateOf(source)([], {
+    lazyConnect: true,
+    // It needs one more right, and a missing right would not be reported. The nodes themselves answer that a cluster is down.
+    enableReadyCheck: false,
+    enableOfflineQueue: true,
+    clusterRetryStrategy: backOff,
+    enableAutoPipelining: false,
+    ...CLUSTER_RETRIES,
+    redisOptions: keepCurrent({ ...optionsOf(source), ...OF_EACH_CONNECTION, ...options, socketTimeout: CLUSTER_SILENCE_MS }, current),
+  });
+  cluster.on('+node', (node: Connection) => keepCurrent(node.options, current));
+  return cluster;
+}
+
+function duplicateOf(source: RedisClient): (...args: readonly unknown[]) => Connection {
+  return source.duplicate.bind(source) as (...args: readonly unknown[]) => Connection;
 }
 
 function refuseOptions(cause: unknown): never {

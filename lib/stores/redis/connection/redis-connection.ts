@@ -8,7 +8,7 @@ import type { Connection } from './connection.js';
 import { reconnect } from './handshake.js';
 import { addressOf, keepConnected, makeConnection } from './redis-client.js';
 import { Demotions } from './demotions.js';
-import type { RedisSource } from './redis-source.js';
+import type { RedisOrigin } from './redis-source.js';
 import { PlainCommands } from './plain-commands.js';
 import { isDemoted, isForbidden, isUnknownScript, NO_CONNECTION, notConnectedWithin } from './redis-errors.js';
 import type { Command } from '../scripts/script.js';
@@ -43,7 +43,7 @@ class Run extends OpenCommand {
 
 /** The connection for a store's commands: runs scripts, each within its time, and rejects with lock errors. */
 export class RedisConnection {
-  readonly #source: RedisSource;
+  readonly #origin: RedisOrigin;
   /** Is called with the address of the server that this connection has come to. */
   readonly #onReady: (address: string) => void;
   /** What can be in a batch; undefined where every command goes alone. */
@@ -69,8 +69,8 @@ export class RedisConnection {
   readonly #early = new CommandTimeouts(() => undefined);
   #closed = false;
 
-  constructor(source: RedisSource, batch?: BatchScript, onReady: (address: string) => void = () => undefined, store = 'RedisLockStore') {
-    this.#source = source;
+  constructor(origin: RedisOrigin, batch?: BatchScript, onReady: (address: string) => void = () => undefined, store = 'RedisLockStore') {
+    this.#origin = origin;
     this.#batch = batch;
     this.#onReady = onReady;
     this.#store = store;
@@ -242,7 +242,7 @@ export class RedisConnection {
   }
 
   async #open(): Promise<Connection> {
-    const connection = await makeConnection(this.#source, { enableOfflineQueue: true, maxRetriesPerRequest: 0, ...SENTINEL_WATCH });
+    const connection = await makeConnection(this.#origin, { enableOfflineQueue: true, maxRetriesPerRequest: 0, ...SENTINEL_WATCH });
     this.#refuseUnusable();
     this.#connection = connection;
     this.#failures.watch(connection);

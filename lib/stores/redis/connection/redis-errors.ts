@@ -1,10 +1,19 @@
 import { LockConfigurationError, LockError, LockStoreError } from '../../../core/words/errors.js';
 import { fenceTooHigh, messageOf } from '../../kit/refusals.js';
+import { CredentialsError } from './credentials.js';
 import type { Script } from '../scripts/script.js';
 
+/** What a server says of a command that it has not, or has under another name; in a script since Redis 7, and before. */
+const UNKNOWN_COMMAND = /unknown (redis )?command/i;
+
 /** Error replies that stay the same however often the command is repeated. */
-const HOPELESS =
-  /\b(WRONGPASS|NOAUTH|NOPERM|WRONGTYPE|NOPROTO|CROSSSLOT)\b|ACL failure in script|can't run this command|unknown command|invalid password|without any password/;
+const HOPELESS = new RegExp(
+  "\\b(WRONGPASS|NOAUTH|NOPERM|WRONGTYPE|NOPROTO|CROSSSLOT)\\b|ACL failure in script|can't run this command|invalid password|without any password",
+);
+
+/** Codes of connections that cannot be encrypted, however often they are made: a certificate, its name, or a port without TLS. */
+const HOPELESS_TLS =
+  /^(CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|HOSTNAME_MISMATCH|ERR_TLS_CERT_|ERR_SSL_\w*(CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE|WRONG_VERSION_NUMBER|PACKET_LENGTH))/;
 
 /** Those that are about one key: something else wrote it, or it shares no slot with the others of its lock. */
 const OF_A_KEY = /\b(WRONGTYPE|CROSSSLOT)\b/;
@@ -48,23 +57,34 @@ export function toLockError(
   if (isReply && counter) {
     return fenceTooHigh(key, counter, 'delete the keys <prefix>:fence:*');
   }
-  if (HOPELESS.test(cause.message)) {
-    const command = commandOf(cause.message, script);
-    return new LockConfigurationError(`${subject}Redis refused ${command}: ${said}. ${cureOf(cause.message)}`, key, {
-      cause,
-      ofStore: !OF_A_KEY.test(cause.message),
-    });
+  const hopeless = hopelessFailure(cause, said, script);
+  if (hopeless !== undefined) {
+    return new LockConfigurationError(`${subject}${hopeless}`, key, { cause, ofStore: !OF_A_KEY.test(cause.message) });
   }
-  if (isRefused) {
-    return new LockStoreError(`${subject}Redis failed: ${said}. ${nextStepAfter(said)}`, key, {
-      cause,
-      unknown: isReply ? sendsAgain : !NOT_SENT.test(failure.message),
-    });
-  }
-  return new LockStoreError(`${subject}Redis did not answer: ${said}. Make sure that it runs and can be reached from here.`, key, {
+  return new LockStoreError(`${subject}${passingFailure(cause, said, isRefused)}`, key, {
     cause,
-    unknown: !NOT_SENT.test(failure.message),
+    unknown: isReply ? sendsAgain : !NOT_SENT.test(failure.message),
   });
+}
+
+/** The words for what no retry mends, with the next step; undefined for other failures. */
+function hopelessFailure(cause: Error, said: string, script: Script | undefined): string | undefined {
+  const code = 'code' in cause ? String(cause.code) : '';
+  if (HOPELESS_TLS.test(code)) {
+    return `The connection to Redis cannot be encrypted: ${said} (${code}). ${tlsCureOf(code)}`;
+  }
+  return HOPELESS.test(cause.message) || UNKNOWN_COMMAND.test(cause.message)
+    ? `Redis refused ${commandOf(cause.message, script)}: ${said}. ${cureOf(cause.message)}`
+    : undefined;
+}
+
+function passingFailure(cause: Error, said: string, isRefused: boolean): string {
+  if (cause instanceof CredentialsError) {
+    return `Redis was not connected to: ${said}. The call may be repeated once it answers.`;
+  }
+  return isRefused
+    ? `Redis failed: ${said}. ${nextStepAfter(said)}`
+    : `Redis did not answer: ${said}. Make sure that it runs and can be reached from here.`;
 }
 
 /** The failure of a command that waited `limitMs` for the first connection. */
@@ -85,6 +105,11 @@ export function isPassing(refusal: Error): boolean {
 /** Whether a server answered that it does not know the script of this digest. */
 export function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT');
+}
+
+/** Whether the server does not have a command, or has it under another name. */
+export function isUnknownCommand(error: unknown): boolean {
+  return error instanceof Error && UNKNOWN_COMMAND.test(error.message);
 }
 
 /** Whether the server refused a whole command, since the user may not run it or may not access one of its keys. */
@@ -148,9 +173,33 @@ function nextStepAfter(said: string): string {
     : 'The call may be repeated once that is over.';
 }
 
+/** What else may be wrong where a connection never came to stand: a server may only be silent, or close it. */
+export function neverConnected({ cause }: LockError): string {
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  return /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/.test(code)
+    ? ''
+    : ' Make sure that client and port both use TLS, or neither, and that the client has the certificate that the server wants.';
+}
+
+function tlsCureOf(code: string): string {
+  if (/WRONG_VERSION|PACKET_LENGTH/.test(code)) {
+    return 'The port takes connections without TLS: use redis:// there, or the port that has TLS.';
+  }
+  if (/ALTNAME|HOSTNAME/.test(code)) {
+    return 'Connect by a name that stands in the certificate of the server, or give its name to the client as tls.servername.';
+  }
+  if (/^ERR_SSL/.test(code)) {
+    return 'The server refused the certificate of the client: give it one that the server trusts, as tls.cert and tls.key.';
+  }
+  return 'Give the client the authority of the certificate as tls.ca, or the server a certificate that is valid.';
+}
+
 function cureOf(message: string): string {
+  if (UNKNOWN_COMMAND.test(message)) {
+    return 'The server has renamed it or does not have it: locks need it under its own name.';
+  }
   if (/^(WRONGPASS|NOAUTH)|password/.test(message)) {
-    return 'Correct the user name and password of the client or URL given to the store.';
+    return 'Correct the user name and password of the client or URL given to the store; where they change, give it the option `credentials`.';
   }
   if (/\bWRONGTYPE\b/.test(message)) {
     return 'Something else wrote a key under the prefix of the locks. Choose another prefix.';

@@ -1,5 +1,6 @@
 import { LockConfigurationError } from '../../../core/words/errors.js';
 import { shown } from '../../../core/words/shown.js';
+import type { CredentialsFunction } from './credentials.js';
 
 /**
  * An ioredis client, of version 5 or 6, or an iovalkey client: `Redis` or `Cluster`. Recognised by what it can do, so that clients of
@@ -39,6 +40,13 @@ export interface RedisConnectionOptions {
 
 /** Where a store's connections come from: a client to duplicate, a `redis://` or `rediss://` URL, or options for ioredis. */
 export type RedisSource = RedisClient | NodeRedisClient | NodeRedisCluster | string | RedisConnectionOptions;
+
+/** Where a store's connections lead. */
+export interface RedisOrigin {
+  readonly source: RedisSource;
+  /** User and password instead of those of the source, for each connection. */
+  readonly credentials?: CredentialsFunction | undefined;
+}
 
 /** Options of node-redis for which ioredis has others: it would not read them, and connect to the local machine. */
 const OF_NODE_REDIS = ['url', 'socket', 'rootNodes', 'database'];

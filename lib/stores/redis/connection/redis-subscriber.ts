@@ -2,7 +2,7 @@ import { channelOfDatabase, type Connection } from './connection.js';
 import { reconnect } from './handshake.js';
 import { isPassing } from './redis-errors.js';
 import { addressOf, keepConnected, makeConnection } from './redis-client.js';
-import type { RedisSource } from './redis-source.js';
+import type { RedisOrigin } from './redis-source.js';
 
 const PING_MS = 5_000;
 
@@ -38,9 +38,9 @@ export class RedisSubscriber {
     this.#listener = listener;
   }
 
-  async open(source: RedisSource): Promise<void> {
+  async open(origin: RedisOrigin): Promise<void> {
     // ioredis is ready before its own re-subscription is acknowledged, so the subscribing is done here.
-    const connection = await makeConnection(source, { autoResubscribe: false, maxRetriesPerRequest: null });
+    const connection = await makeConnection(origin, { autoResubscribe: false, maxRetriesPerRequest: null });
     if (this.#closed) {
       return;
     }

@@ -1,5 +1,7 @@
 import { LockConfigurationError } from '../../../../core/words/errors.js';
+import type { CredentialsFunction } from '../credentials.js';
 import { partsOf } from './cluster-slots.js';
+import { fromFunction } from './credentials.js';
 import { endpointOf, type ClientOptions, type Endpoint, type OneConnection, type SocketOptions } from './endpoint.js';
 import type { NodeRedisClient, NodeRedisCluster } from '../redis-source.js';
 
@@ -25,11 +27,13 @@ export class ClusterEndpoints {
   readonly keyPrefix: string;
   readonly #options: ClusterOptions;
   readonly #client: NodeRedisClient;
+  readonly #credentials: ClientOptions;
 
-  constructor(source: NodeRedisCluster) {
+  constructor(source: NodeRedisCluster, credentials?: CredentialsFunction) {
     this.#options = optionsOf(source) as ClusterOptions;
     this.keyPrefix = String(this.#options.keyPrefix ?? '');
     this.#client = clientOf(source);
+    this.#credentials = fromFunction(credentials);
   }
 
   /** Those from which the others are found. */
@@ -46,7 +50,13 @@ export class ClusterEndpoints {
 
   #endpoint(options: ClientOptions, socket: SocketOptions | undefined): Endpoint {
     const { defaults } = this.#options;
-    return endpointOf(this.#client, { ...defaults, ...options, keyPrefix: this.keyPrefix, socket: { ...defaults?.socket, ...socket } });
+    return endpointOf(this.#client, {
+      ...defaults,
+      ...options,
+      ...this.#credentials,
+      keyPrefix: this.keyPrefix,
+      socket: { ...defaults?.socket, ...socket },
+    });
   }
 }
 

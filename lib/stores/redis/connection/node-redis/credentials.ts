@@ -1,3 +1,5 @@
+import { readCredentials, type CredentialsFunction } from '../credentials.js';
+
 interface Credentials {
   readonly username?: string | undefined;
   readonly password?: string | undefined;
@@ -15,6 +17,16 @@ export interface CredentialsProvider {
   credentials(): Promise<Credentials>;
   subscribe(listener: CredentialsListener): Promise<readonly [Credentials, { dispose(): void }]>;
   onReAuthenticationError(error: unknown): void;
+}
+
+/** Options of a client that asks a function of the store; none without one. */
+export function fromFunction(credentials: CredentialsFunction | undefined): { readonly credentialsProvider?: CredentialsProvider } {
+  if (!credentials) {
+    return {};
+  }
+  // A provider of this type is asked for nothing else.
+  const provider = { type: 'async-credentials-provider', credentials: () => readCredentials(credentials) };
+  return { credentialsProvider: provider as CredentialsProvider };
 }
 
 /**

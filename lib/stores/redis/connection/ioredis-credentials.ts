@@ -1,0 +1,74 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Connection } from './connection.js';
+import { readCredentials, type CredentialsFunction, type RedisCredentials } from './credentials.js';
+
+/** Where options of ioredis have user and password from, each time that they are read. */
+export type CurrentOptions = () => Readonly<Record<string, unknown>> | undefined;
+
+const NAMES = ['username', 'password', 'sentinelUsername', 'sentinelPassword'] as const;
+/** After how many milliseconds the function is asked again that failed. */
+const AGAIN_MS = 1_000;
+
+/** Options of ioredis that have user and password as they are now, and not as they were when the client was made. */
+export function keepCurrent<T extends object>(options: T, current: CurrentOptions): T {
+  for (const name of NAMES) {
+    const first = (options as Readonly<Record<string, unknown>>)[name];
+    Object.defineProperty(options, name, { get: () => current()?.[name] ?? first, enumerable: true, configurable: true });
+  }
+  return options;
+}
+
+/** User and password of the connections that one client makes, from a function that is asked before each. */
+export class ReadCredentials {
+  readonly #credentials: CredentialsFunction;
+  /** Those of the last answer. What a Cluster connects by itself, for the slots or to subscribe, has these. */
+  current: ReturnType<CurrentOptions>;
+  /** The answer that is on its way. */
+  #asked: Promise<RedisCredentials> | undefined;
+
+  constructor(credentials: CredentialsFunction) {
+    this.#credentials = credentials;
+  }
+
+  /** Has a client ask before it connects, and again where that failed, until it is closed. */
+  askBefore(connection: Connection, isClosed: () => boolean): void {
+    const connect = connection.connect.bind(connection);
+    let asking: Promise<void> | undefined;
+    const ask = async (): Promise<void> => {
+      for (let answered = false; !answered && !isClosed();) {
+        answered = await this.#ask(connection);
+        await (answered || sleep(AGAIN_MS, undefined, { ref: false }));
+      }
+      asking = undefined;
+      await (isClosed() || connect());
+    };
+    connection.connect = () => (asking ??= ask());
+    this.#askBeforeSlots(connection);
+  }
+
+  /** Asks where a connection to a node of a cluster ends: ioredis connects to the next one at once, and again where that is refused. */
+  askAfter(node: Connection): void {
+    node.on('close', () => void this.#ask(node));
+  }
+
+  /** ioredis makes a connection of its own where it asks who has which slots. */
+  #askBeforeSlots(connection: Connection): void {
+    const refresh = connection.refreshSlotsCache?.bind(connection);
+    if (refresh) {
+      connection.refreshSlotsCache = (...callback) => void this.#ask(connection).then(() => refresh(...callback));
+    }
+  }
+
+  /** Answers whether the function did; tells the connection why not. */
+  async #ask(connection: Connection): Promise<boolean> {
+    try {
+      this.current = { ...(await (this.#asked ??= readCredentials(this.#credentials))) };
+      return true;
+    } catch (error) {
+      connection.emit('error', error);
+      return false;
+    } finally {
+      this.#asked = undefined;
+    }
+  }
+}
