@@ -3,6 +3,7 @@ import { Acquisition } from './core/entering/acquisition.js';
 import { Availability } from './core/seam/availability.js';
 import { BackgroundReleases } from './core/leases/background-releases.js';
 import { BodyRun } from './core/entering/body-run.js';
+import { refuse } from './core/entering/caller-stack.js';
 import type { Call } from './core/words/call.js';
 import { countByName, describedCaller, holderIn, THIS_PROCESS } from './core/words/caller.js';
 import type { Candidate } from './leader/candidate.js';
@@ -100,9 +101,12 @@ export class Locks {
     const outages = new Outages(availability, clock);
     const reporter = new Reporter({ store: name, onTrouble, outages, telemetry, incidents, debug });
     const trials = new Trials({ store, lifecycle, reporter });
-    outages.triedBy(() => trials.begin());
     const releases = new BackgroundReleases(store, clock, lifecycle);
     const lines = new Lines(store, clock, releases, lifecycle.closed);
+    outages.followedBy(
+      () => trials.begin(),
+      () => lines.wake(),
+    );
     const leases = new Leases({ name, store, clock, lifecycle, lines, releases, events: reporter });
     const messenger = new Messenger(store, lifecycle.closed);
     const deadlocks =
@@ -152,8 +156,8 @@ export class Locks {
   acquire(keys: readonly string[], call: Call): Promise<Lock> {
     const frame = new Frame(this.#leases, keys, true, this.#transactions?.current(call.caller.site));
     const acquisition = new Acquisition(this.#name, this.#describes.length > 0 ? this.#described(call) : call, frame, this.#clock);
-    return new Promise((resolve, reject) => {
-      this.#enter(acquisition, { entered: () => resolve(this.#handles.give(frame)), refused: reject });
+    return new Promise((resolve) => {
+      this.#enter(acquisition, { entered: () => resolve(this.#handles.give(frame)), refused: (error) => refuse(resolve, error) });
     });
   }
 

@@ -270,3 +270,82 @@ test('a call that has the lock from the call before it, without the store, is no
   store.isAway = false;
   await third.release();
 });
+
+describe('while the store is known to be away, calls that wait for it', () => {
+  /** Calls that wait, each for a key of its own, once the store is known to be away. */
+  async function waiting(locks: LockService, wait = 60_000): Promise<Promise<{ ms: number; outcome: unknown }>[]> {
+    await goAway(locks);
+    return Array.from({ length: 200 }, (_, at) => timed(locks.withLock(`k${at}`, { wait }, () => 'in')));
+  }
+
+  test('send one attempt in half a second for all', async () => {
+    const locks = serviceOf();
+    const calls = await waiting(locks);
+    await jest.advanceTimersByTimeAsync(1_000);
+    const before = store.attempts;
+    await jest.advanceTimersByTimeAsync(10_000);
+    expect(store.attempts - before).toBeGreaterThanOrEqual(15);
+    expect(store.attempts - before).toBeLessThanOrEqual(21);
+    store.isAway = false;
+    await jest.advanceTimersByTimeAsync(2_000);
+    await Promise.all(calls);
+  });
+
+  test('are woken by the first answer', async () => {
+    const locks = serviceOf();
+    const calls = await waiting(locks);
+    await jest.advanceTimersByTimeAsync(3_000);
+    const before = store.attempts;
+    store.isAway = false;
+    // An attempt that is on its way fails, and the next one is due within half a second.
+    const ends = await ended(Promise.all(calls), 2 * FAILS_AFTER_MS + 500);
+    expect(ends.map(({ outcome }) => outcome)).toEqual(calls.map(() => 'in'));
+    expect(Math.max(...ends.map(({ ms }) => ms)) - Math.min(...ends.map(({ ms }) => ms))).toBeLessThan(250);
+    expect(store.attempts - before).toBeLessThanOrEqual(calls.length + 2);
+  });
+
+  test('are told why, when their time is over', async () => {
+    const locks = serviceOf();
+    const calls = await waiting(locks, 2_000);
+    const ends = await ended(Promise.all(calls), 3_000);
+    expect(ends.at(-1)?.ms).toBe(2_000);
+    expect(ends.at(-1)?.outcome).toMatchObject({
+      code: 'LOCK_STORE',
+      key: 'k199',
+      unknown: false,
+      detail: expect.stringMatching(/^Lock "k199": the store has not answered for \d+ ms\. It said last: no answer$/) as string,
+      cause: new Error('ECONNREFUSED'),
+    });
+  });
+
+  test('end with their signal, and with the application', async () => {
+    const locks = serviceOf();
+    await goAway(locks);
+    const controller = new AbortController();
+    const calls = [{ signal: controller.signal }, {}].map((options, at) => timed(locks.withLock(`k${at}`, options, () => 'in')));
+    await jest.advanceTimersByTimeAsync(100);
+    controller.abort();
+    expect((await calls[0])?.outcome).toMatchObject({ code: 'LOCK_NOT_ACQUIRED', reason: 'aborted' });
+    const closing = locks.shutdown();
+    expect((await ended(calls[1] as Promise<{ outcome: unknown }>, 10)).outcome).toMatchObject({
+      code: 'LOCK_NOT_ACQUIRED',
+      reason: 'shutdown',
+    });
+    store.isAway = false;
+    await jest.advanceTimersByTimeAsync(5_000);
+    await closing;
+  });
+
+  test('are served in order, where they want one key', async () => {
+    const locks = serviceOf();
+    await goAway(locks);
+    const served: number[] = [];
+    const calls = [0, 1, 2, 3].map((at) => locks.withLock('k', () => served.push(at)));
+    await jest.advanceTimersByTimeAsync(3_000);
+    expect(served).toEqual([]);
+    store.isAway = false;
+    await jest.advanceTimersByTimeAsync(2_000);
+    await Promise.all(calls);
+    expect(served).toEqual([0, 1, 2, 3]);
+  });
+});

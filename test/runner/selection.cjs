@@ -52,6 +52,8 @@ const LONG = [
   'test/redis/clients.spec.ts',
   'test/redis/clients-tls.spec.ts',
   'test/redis/clients-under-faults.spec.ts',
+  'test/redis/hopeless-connections.spec.ts',
+  'test/redis/rotated-passwords.spec.ts',
   'test/telemetry/scrape.spec.ts',
   'test/testing/fake-timers.spec.ts',
   'test/tickets/graphql.spec.ts',

@@ -1,5 +1,6 @@
 import type { Acquisition } from './acquisition.js';
 import { callContext } from '../calls/call-tree.js';
+import { refuse } from './caller-stack.js';
 import type { EntryEvents } from './entering-parts.js';
 import type { EntryListener } from './entrance.js';
 import type { LockLostError } from '../words/errors.js';
@@ -22,7 +23,7 @@ export class BodyRun<T> implements EntryListener, LossListener {
   readonly #events: EntryEvents;
   readonly #sections: Sections;
   readonly #body: Body<T>;
-  #resolve!: (result: T) => void;
+  #resolve!: (result: T | Promise<T>) => void;
   #reject!: (error: unknown) => void;
   #grace: NodeJS.Timeout | undefined;
   #gaveUp = false;
@@ -75,7 +76,7 @@ export class BodyRun<T> implements EntryListener, LossListener {
   }
 
   refused(error: unknown): void {
-    this.#reject(error);
+    refuse(this.#resolve, error);
   }
 
   /** Limits the time that the caller waits for the body. */

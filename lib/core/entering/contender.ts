@@ -1,4 +1,5 @@
 import type { Acquisition } from './acquisition.js';
+import { PROBE_EVERY_MS } from '../seam/availability.js';
 import type { EnteringParts } from './entering-parts.js';
 import { attempt, failed, type AttemptResult } from '../leases/attempt.js';
 import { LockStoreError, type NotAcquiredReason } from '../words/errors.js';
@@ -65,22 +66,44 @@ export class Contender {
    * is sent now.
    */
   #nextResult(lease: Lease, acquisition: Acquisition, line: Line | undefined): AttemptResult | Promise<AttemptResult> {
-    const { store, clock, lines, availability } = this.#parts;
-    const { call } = acquisition;
+    const { clock, availability } = this.#parts;
     const begun = line?.takeResult();
     if (begun) {
       return begun;
     }
-    if (call.onUnavailable === 'throw' && availability.isAway && !availability.takeProbe()) {
-      throw availability.refusal(lease.key);
+    if (availability.isAway) {
+      return this.#askAway(lease, acquisition, line);
     }
-    const standing = line?.standingAnswer(clock.monotonic());
-    if (standing) {
-      return standing;
-    }
-    const { answerBy } = acquisition;
+    return line?.standingAnswer(clock.monotonic()) ?? this.#ask(lease, acquisition, line);
+  }
+
+  #ask(lease: Lease, { call, answerBy }: Acquisition, line: Line | undefined): Promise<AttemptResult> {
+    const { store, clock, lines } = this.#parts;
     const place = line && lines.ask(line, lease, call.waitMs > 0);
     return attempt<AttemptResult>(store, lease, clock, momentOf(clock), answerBy, place, (result) => result, failed);
+  }
+
+  /** Waits while another call asks the store for all, until that is answered or it is this call's turn to ask. */
+  async #askAway(lease: Lease, acquisition: Acquisition, line: Line | undefined): Promise<AttemptResult> {
+    const { availability, clock, waiters } = this.#parts;
+    const { key } = lease;
+    const waits = acquisition.call.onUnavailable !== 'throw';
+    while (!line?.isNotified && !availability.mayAsk(waits)) {
+      if (!waits) {
+        throw availability.refusal(key);
+      }
+      if (waiters.isFullFor(acquisition, key)) {
+        throw acquisition.refused(key, 'tooManyWaiters');
+      }
+      const outcome = await waiters.wait(key, acquisition, clock.monotonic() + PROBE_EVERY_MS, line);
+      if (outcome === 'aborted' || outcome === 'shutdown') {
+        throw acquisition.refused(key, outcome);
+      }
+      if (acquisition.leftMs <= 0) {
+        throw availability.timeIsOver(key);
+      }
+    }
+    return this.#ask(lease, acquisition, line);
   }
 
   /** Waits until the next attempt; throws where the call gives up. */

@@ -175,6 +175,11 @@ export class Line implements WaitingLine {
     this.#isNotified = false;
   }
 
+  /** The store answers again: the contender asks now, if it waits. */
+  wake(): void {
+    this.#paused?.admit();
+  }
+
   /** The turn may have come: the contender asks now, or again once its attempt is answered. */
   recheck(): void {
     this.#isNotified = true;

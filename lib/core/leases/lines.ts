@@ -130,6 +130,11 @@ export class Lines implements TurnListener {
     }
   }
 
+  /** The store answers again. */
+  wake(): void {
+    this.#all.forEach((line) => line.wake());
+  }
+
   recheck(): void {
     for (const line of this.#all) {
       if (line.place) {

@@ -3,8 +3,8 @@ import { failureCode, LockStoreError, type LockError } from '../words/errors.js'
 
 /** For how long attempts fail, with no answer in between, until the store counts as away, in milliseconds. */
 const AWAY_AFTER_MS = 1_000;
-/** How often a call asks a store that is away, while the others fail at once, in milliseconds. */
-const PROBE_EVERY_MS = 500;
+/** How often a call asks a store that is away, while the others wait or fail at once, in milliseconds. */
+export const PROBE_EVERY_MS = 500;
 /** How long it counts as away after the last failure, where no call has asked it since, in milliseconds. */
 const KNOWN_FOR_MS = 5_000;
 /** How many different failures of one outage are news. */
@@ -119,8 +119,15 @@ export class Availability {
     return this.#silentSince === undefined ? undefined : this.#clock.monotonic() - this.#silentSince;
   }
 
-  /** Whether a call may ask a store that is away, so that it is noticed when it answers again. */
-  takeProbe(): boolean {
+  /**
+   * Whether a call may ask: one of all that want a store that is away, so that it is noticed when it answers again. A call
+   * that would wait asks by itself where no retry mends why the store fails, and is told so at once.
+   */
+  mayAsk(waits: boolean): boolean {
+    return !this.isAway || this.#takeProbe() || (waits && !(this.#failure instanceof LockStoreError));
+  }
+
+  #takeProbe(): boolean {
     const now = this.#clock.monotonic();
     const isDue = now - this.#probedAt >= PROBE_EVERY_MS;
     if (isDue) {
@@ -131,13 +138,24 @@ export class Availability {
 
   /** The error of a call that fails at once. */
   refusal(key: string): LockStoreError {
+    return this.#error(
+      key,
+      ", and this call does not wait for it (onUnavailable: 'throw'). " + `It is asked every ${PROBE_EVERY_MS} ms; repeat the call later.`,
+    );
+  }
+
+  /** The error of a call that did not ask a store that is away, and whose time is over. */
+  timeIsOver(key: string): LockStoreError {
+    const { detail = '', key: failedKey = '' } = this.#failure ?? {};
+    return this.#error(key, `. It said last: ${detail.replace(`Lock "${failedKey}": `, '')}`);
+  }
+
+  #error(key: string, rest: string): LockStoreError {
     const failingMs = Math.round(this.#clock.monotonic() - (this.#failingSince ?? 0));
     const does = this.code === undefined ? 'has not answered' : `has granted nothing (${this.code})`;
-    return new LockStoreError(
-      `Lock "${key}": the store ${does} for ${failingMs} ms, and this call does not wait for it (onUnavailable: 'throw'). ` +
-        `It is asked every ${PROBE_EVERY_MS} ms; repeat the call later.`,
-      key,
-      { cause: this.#failure?.cause, unknown: false },
-    );
+    return new LockStoreError(`Lock "${key}": the store ${does} for ${failingMs} ms${rest}`, key, {
+      cause: this.#failure?.cause,
+      unknown: false,
+    });
   }
 }

@@ -28,15 +28,17 @@ export class Outages {
   #untold = 0;
   #isTold = false;
   #onAttemptFailed: () => void = () => undefined;
+  #onAnswered: () => void = () => undefined;
 
   constructor(availability: Availability, clock: Clock) {
     this.#availability = availability;
     this.#clock = clock;
   }
 
-  /** Calls `tries` for each attempt that fails. */
-  triedBy(tries: () => void): void {
-    this.#onAttemptFailed = tries;
+  /** Calls `attemptFailed` for each attempt that fails, and `answered` where an answer ends an outage. */
+  followedBy(attemptFailed: () => void, answered: () => void): void {
+    this.#onAttemptFailed = attemptFailed;
+    this.#onAnswered = answered;
   }
 
   failed(error: LockError, isAttempt: boolean): Failed {
@@ -59,7 +61,11 @@ export class Outages {
   /** How long the outage was that an answer ends, and whether a line has told of it. */
   answered(isAttempt: boolean): { readonly awayMs: number; readonly isTold: boolean } | undefined {
     const awayMs = this.#availability.answered(isAttempt);
-    return awayMs === undefined ? undefined : { awayMs, isTold: this.#isTold };
+    if (awayMs === undefined) {
+      return undefined;
+    }
+    this.#onAnswered();
+    return { awayMs, isTold: this.#isTold };
   }
 
   /**
