@@ -88,7 +88,10 @@ export class Contender {
     const { availability, clock, waiters } = this.#parts;
     const { key } = lease;
     const waits = acquisition.call.onUnavailable !== 'throw';
-    while (!line?.isNotified && !availability.mayAsk(waits)) {
+    for (;;) {
+      if (line?.isNotified || availability.mayAsk(waits)) {
+        return this.#ask(lease, acquisition, line);
+      }
       if (!waits) {
         throw availability.refusal(key);
       }
@@ -103,7 +106,6 @@ export class Contender {
         throw availability.timeIsOver(key);
       }
     }
-    return this.#ask(lease, acquisition, line);
   }
 
   /** Waits until the next attempt; throws where the call gives up. */

@@ -140,7 +140,7 @@ export class Availability {
   refusal(key: string): LockStoreError {
     return this.#error(
       key,
-      ", and this call does not wait for it (onUnavailable: 'throw'). " + `It is asked every ${PROBE_EVERY_MS} ms; repeat the call later.`,
+      `, and this call does not wait for it (onUnavailable: 'throw'). It is asked every ${PROBE_EVERY_MS} ms; repeat the call later.`,
     );
   }
 
