@@ -3,7 +3,7 @@ import { Acquisition } from './core/entering/acquisition.js';
 import { Availability } from './core/seam/availability.js';
 import { BackgroundReleases } from './core/leases/background-releases.js';
 import { BodyRun } from './core/entering/body-run.js';
-import { refuse } from './core/entering/caller-stack.js';
+import { refuse } from './core/calls/caller-stack.js';
 import type { Call } from './core/words/call.js';
 import { countByName, describedCaller, holderIn, THIS_PROCESS } from './core/words/caller.js';
 import type { Candidate } from './leader/candidate.js';

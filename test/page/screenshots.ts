@@ -20,7 +20,7 @@ async function shoot(page: Page, name: string): Promise<void> {
   await page.waitForTimeout(300);
   // A quarter of what the same picture has as PNG. page.screenshot() makes no other format that is sharp.
   const session = await page.context().newCDPSession(page);
-  const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 20 });
+  const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 8 });
   writeFileSync(join(FOLDER, `page-${name}.webp`), data, 'base64');
 }
 

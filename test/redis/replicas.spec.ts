@@ -587,7 +587,7 @@ describe('the start', () => {
 
   test.each([[1], ['1'], [null]])('%p are no options', (options) => {
     expect(() => new RedisLockStore('redis://127.0.0.1', options as never)).toThrow(
-      /the options are .*\. Pass an object with minReplicas, or nothing/,
+      /the options are .*\. Pass an object with minReplicas, credentials, or nothing/,
     );
   });
 });

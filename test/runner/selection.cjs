@@ -28,6 +28,7 @@ const LONG = [
   'sample-app/test/demo.e2e.spec.ts',
   'sample-app/test/two-applications-elsewhere.e2e.spec.ts',
   'sample-app/test/outages-elsewhere.e2e.spec.ts',
+  'test/nest/driver-callbacks.spec.ts',
   'test/nest/keeps-process.spec.ts',
   'test/stores/keeps-process.spec.ts',
   // Each fault on a server of its own.

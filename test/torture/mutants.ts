@@ -308,7 +308,7 @@ function leaseOf`,
     topology: 'quorum',
     nemesis: ['pause', 'cut'],
     caughtBy: ['no overlap', 'fences rise'],
-    edits: [{ file: 'lib/stores/quorum/quorum.ts', from: `majorityAmong(sources.length)`, to: `majorityAmong(sources.length) - 1` }],
+    edits: [{ file: 'lib/stores/quorum/quorum.ts', from: `majorityAmong(origins.length)`, to: `majorityAmong(origins.length) - 1` }],
   },
   unsettled: {
     defect: 'a grant has the highest fence of its votes, which no majority has stored',

@@ -1,6 +1,6 @@
 import type { Acquisition } from './acquisition.js';
 import { callContext } from '../calls/call-tree.js';
-import { refuse } from './caller-stack.js';
+import { refuse } from '../calls/caller-stack.js';
 import type { EntryEvents } from './entering-parts.js';
 import type { EntryListener } from './entrance.js';
 import type { LockLostError } from '../words/errors.js';

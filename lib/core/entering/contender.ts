@@ -36,7 +36,7 @@ export class Contender {
     lifecycle.begin();
     try {
       for (;;) {
-        const result = await this.#nextResult(lease, acquisition, line);
+        const result = await this.#nextResult(lease, acquisition, line, told);
         const gaveUp = acquisition.gaveUp(lifecycle.isClosing);
         if (result.outcome === 'granted' && !gaveUp) {
           isUnknown = false;
@@ -65,14 +65,19 @@ export class Contender {
    * The answer that still stands, that to the attempt which was sent along with a release, or that to an attempt which
    * is sent now.
    */
-  #nextResult(lease: Lease, acquisition: Acquisition, line: Line | undefined): AttemptResult | Promise<AttemptResult> {
+  #nextResult(
+    lease: Lease,
+    acquisition: Acquisition,
+    line: Line | undefined,
+    told: AttemptResult | undefined,
+  ): AttemptResult | Promise<AttemptResult> {
     const { clock, availability } = this.#parts;
     const begun = line?.takeResult();
     if (begun) {
       return begun;
     }
     if (availability.isAway) {
-      return this.#askAway(lease, acquisition, line);
+      return this.#askAway(lease, acquisition, line, told);
     }
     return line?.standingAnswer(clock.monotonic()) ?? this.#ask(lease, acquisition, line);
   }
@@ -84,7 +89,7 @@ export class Contender {
   }
 
   /** Waits while another call asks the store for all, until that is answered or it is this call's turn to ask. */
-  async #askAway(lease: Lease, acquisition: Acquisition, line: Line | undefined): Promise<AttemptResult> {
+  async #askAway(lease: Lease, acquisition: Acquisition, line: Line | undefined, told: AttemptResult | undefined): Promise<AttemptResult> {
     const { availability, clock, waiters } = this.#parts;
     const { key } = lease;
     const waits = acquisition.call.onUnavailable !== 'throw';
@@ -103,7 +108,7 @@ export class Contender {
         throw acquisition.refused(key, outcome);
       }
       if (acquisition.leftMs <= 0) {
-        throw availability.timeIsOver(key);
+        throw told && 'error' in told ? told.error : availability.timeIsOver(key);
       }
     }
   }

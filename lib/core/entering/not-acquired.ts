@@ -66,7 +66,7 @@ function explain(givingUp: GivingUp, holder: LockHolder | undefined): string {
       const limit = waitMs === 0 ? ' at once' : ` within ${waitMs} ms`;
       const who = holder ? `it is held by ${holder.by} since ${seconds(holder.heldMs)}` : 'other calls are before this one';
       const cure = ownHandle(givingUp) ?? ownCaller(givingUp) ?? kept(givingUp) ?? deadlock(givingUp);
-      return `${limit}: ${who}. ${cure ?? 'Raise wait, or shorten what runs inside the lock.'}`;
+      return `${limit}: ${who}. ${cure ?? `Raise wait, or shorten what runs inside the lock.${lostContext(givingUp)}`}`;
     }
   }
 }
@@ -131,6 +131,14 @@ function deadlock({ key, frame, waitMs }: GivingUp): string | undefined {
     `This call holds ${quoted([...held])} while it waits: if another call takes these locks in the opposite order, the two wait for each other. ` +
     `Take the keys in one call, withLock([${quoted([...held, key].toSorted())}], …), or in the same order everywhere.`
   );
+}
+
+/** A call of this process had the lock all the time: one that has lost its context waits so for its own caller. */
+function lostContext({ holder, now, waitMs, waitedMs }: GivingUp): string {
+  return holder instanceof Lease && waitMs > 0 && holder.acquiredAt <= now - waitedMs
+    ? ' The holder is a call of this process: if this call was made inside it, by a callback or a listener, no wait is long enough. ' +
+        'Bind that with AsyncResource.bind(…).'
+    : '';
 }
 
 function seconds(ms: number): string {

@@ -70,6 +70,7 @@ const PLACES: readonly (readonly [place: string, ...options: string[]])[] = [
   ['LockModule.forTesting()', 'controller'],
   ['MemoryLockStore and of LockTesting', 'expires'],
   ['RedisLockStore', 'minReplicas'],
+  ['RedisLockStore and of QuorumLockStore', 'credentials'],
   ['QuorumLockStore', 'longestLease'],
   ['MySqlLockStore', 'poll'],
   ['PostgresLockStore', 'listen'],
