@@ -7,6 +7,7 @@ import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { quickest } from '../support/quickest';
+import { refusalOf } from '../support/refusal-of';
 import { freePort, RedisServer } from '../support/redis-server';
 import { sourceOf } from '../support/redis-source';
 import { inRedisWorld, type RedisWorld } from '../support/redis-world';
@@ -47,6 +48,42 @@ describe('a server that refuses', () => {
     await sleep(200);
     await server.client.replicaof('NO', 'ONE');
     expect(await waiting).toBe(1);
+  });
+
+  testInWorld('a server that is busy with a script is told to be busy, and not away', async ({ server, locks, troubles }) => {
+    await server.client.config('SET', 'busy-reply-threshold', 50);
+    const script = server.client.duplicate();
+    const running = script.eval('while true do end', 0).catch(() => undefined);
+    await until('that it is busy', async () => (await server.client.ping().catch(() => 'BUSY')) === 'BUSY');
+    const { detail } = (await refusalOf(() => locks.acquire('k', { wait: 1_500 }))) as LockError;
+    await server.client.script('KILL');
+    await running;
+    script.disconnect();
+    expect(detail).toMatch(/^Lock "k": Redis failed: BUSY .*\. The call may be repeated once that is over\.$/);
+    const [told] = troubles.filter(({ type }) => type === 'storeUnavailable');
+    expect(told).toMatchObject({ error: { detail: expect.stringContaining('Redis failed: BUSY') as unknown } });
+    expect(await locks.withLock('k', { wait: 20_000 }, () => 'in')).toBe('in');
+  });
+
+  testInWorld('a server that takes no more clients is told to be full of them', async ({ server, openStore }) => {
+    const store = await openStore(server.url);
+    const locks = makeLocks(store);
+    const { 1: most = '' } = (await server.client.config('GET', 'maxclients')) as readonly string[];
+    await server.client.config('SET', 'maxclients', 1);
+    await server.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    // node-redis forgets what the server has said.
+    const isTold = !(process.env['TEST_REDIS_CLIENT'] ?? '').startsWith('node-redis');
+    const words = isTold ? /max number of clients reached\. Raise maxclients of the server, .*\.$/ : /the connection was lost/;
+    // What the server says is lost where the client has written before it.
+    await until('that it is told', async () =>
+      locks.acquire('k', { wait: 0 }).then(
+        () => false,
+        ({ detail }: LockError) => words.test(detail),
+      ),
+    );
+    await server.client.config('SET', 'maxclients', most);
+    expect(await locks.withLock('k', { wait: 20_000 }, () => 'in')).toBe('in');
+    await store.close();
   });
 
   testInWorld('a foreign key under the prefix is a clear error', async ({ server, locks }) => {

@@ -36,7 +36,7 @@ export class Contender {
     lifecycle.begin();
     try {
       for (;;) {
-        const result = await this.#nextResult(lease, acquisition, line, told);
+        const result = await this.#nextResult(lease, acquisition, line, isUnknown);
         const gaveUp = acquisition.gaveUp(lifecycle.isClosing);
         if (result.outcome === 'granted' && !gaveUp) {
           isUnknown = false;
@@ -65,19 +65,14 @@ export class Contender {
    * The answer that still stands, that to the attempt which was sent along with a release, or that to an attempt which
    * is sent now.
    */
-  #nextResult(
-    lease: Lease,
-    acquisition: Acquisition,
-    line: Line | undefined,
-    told: AttemptResult | undefined,
-  ): AttemptResult | Promise<AttemptResult> {
+  #nextResult(lease: Lease, acquisition: Acquisition, line: Line | undefined, isUnknown: boolean): AttemptResult | Promise<AttemptResult> {
     const { clock, availability } = this.#parts;
     const begun = line?.takeResult();
     if (begun) {
       return begun;
     }
     if (availability.isAway) {
-      return this.#askAway(lease, acquisition, line, told);
+      return this.#askAway(lease, acquisition, line, isUnknown);
     }
     return line?.standingAnswer(clock.monotonic()) ?? this.#ask(lease, acquisition, line);
   }
@@ -88,8 +83,11 @@ export class Contender {
     return attempt<AttemptResult>(store, lease, clock, momentOf(clock), answerBy, place, (result) => result, failed);
   }
 
-  /** Waits while another call asks the store for all, until that is answered or it is this call's turn to ask. */
-  async #askAway(lease: Lease, acquisition: Acquisition, line: Line | undefined, told: AttemptResult | undefined): Promise<AttemptResult> {
+  /**
+   * Waits while another call asks the store for all, until that is answered or it is this call's turn to ask. `isUnknown`: an attempt
+   * of its own may have been carried out.
+   */
+  async #askAway(lease: Lease, acquisition: Acquisition, line: Line | undefined, isUnknown: boolean): Promise<AttemptResult> {
     const { availability, clock, waiters } = this.#parts;
     const { key } = lease;
     const waits = acquisition.call.onUnavailable !== 'throw';
@@ -108,7 +106,7 @@ export class Contender {
         throw acquisition.refused(key, outcome);
       }
       if (acquisition.leftMs <= 0) {
-        throw told && 'error' in told ? told.error : availability.timeIsOver(key);
+        throw availability.lastFailure(key, isUnknown);
       }
     }
   }

@@ -142,24 +142,23 @@ export class Availability {
 
   /** The error of a call that fails at once. */
   refusal(key: string): LockStoreError {
+    const failingMs = Math.round(this.#clock.monotonic() - (this.#failingSince ?? 0));
+    const does = this.code === undefined ? 'has not answered' : `has granted nothing (${this.code})`;
     return this.#error(
       key,
-      `, and this call does not wait for it (onUnavailable: 'throw'). It is asked every ${PROBE_EVERY_MS} ms; repeat the call later.`,
+      `the store ${does} for ${failingMs} ms, and this call does not wait for it (onUnavailable: 'throw'). ` +
+        `It is asked every ${PROBE_EVERY_MS} ms; repeat the call later.`,
+      false,
     );
   }
 
-  /** The error of a call that did not ask a store that is away, and whose time is over. */
-  timeIsOver(key: string): LockStoreError {
+  /** The error of a call whose time is over, in the words of the last attempt that another call has made for it. */
+  lastFailure(key: string, unknown: boolean): LockStoreError {
     const { detail = '', key: failedKey = '' } = this.#failure ?? {};
-    return this.#error(key, `. It said last: ${detail.replace(`Lock "${failedKey}": `, '')}`);
+    return this.#error(key, detail.replace(`Lock "${failedKey}": `, ''), unknown);
   }
 
-  #error(key: string, rest: string): LockStoreError {
-    const failingMs = Math.round(this.#clock.monotonic() - (this.#failingSince ?? 0));
-    const does = this.code === undefined ? 'has not answered' : `has granted nothing (${this.code})`;
-    return new LockStoreError(`Lock "${key}": the store ${does} for ${failingMs} ms${rest}`, key, {
-      cause: this.#failure?.cause,
-      unknown: false,
-    });
+  #error(key: string, said: string, unknown: boolean): LockStoreError {
+    return new LockStoreError(`Lock "${key}": ${said}`, key, { cause: this.#failure?.cause, unknown });
   }
 }

@@ -3,6 +3,9 @@ import type { Connection } from './connection.js';
 import { isPassing, isUnreachable, setupError, toLockError } from './redis-errors.js';
 import type { Script } from '../scripts/script.js';
 
+/** What a server says to a client that is one too many. */
+const FULL = /^-(ERR max number of clients reached)/;
+
 /** For how long an error of a node explains why commands are not answered, in milliseconds: later attempts have errors of their own. */
 const NODE_ERROR_MS = 2_000;
 
@@ -10,7 +13,7 @@ const NODE_ERROR_MS = 2_000;
 export class ConnectionFailures {
   /** What the connection itself reported last, unless it was ready since. */
   #last: Error | undefined;
-  /** Why a node of a cluster could not be reached, and when that was. */
+  /** Why a node of a cluster, or a server that is full, could not be reached, and when that was. */
   #node: { readonly error: Error; readonly at: number } | undefined;
   /** Set where the connection stands, and leads to another database or user than the one asked for. A field, since each command reads it. */
   setupRefusal: Error | undefined;
@@ -24,6 +27,13 @@ export class ConnectionFailures {
       if (this.#last?.name === 'ReplyError') {
         this.#last = undefined;
       }
+      // A server that is full says so unasked, and ioredis takes it for the answer to a command of its own that may fail.
+      connection.stream?.once?.('data', (chunk) => {
+        const [, refusal] = FULL.exec(chunk.toString('latin1', 0, 200)) ?? [];
+        if (refusal !== undefined) {
+          this.#node = { error: Object.assign(new Error(refusal), { name: 'ReplyError' }), at: performance.now() };
+        }
+      });
     });
     connection.on('ready', () => {
       // ioredis goes on where SELECT is refused, and would keep the locks in another database.

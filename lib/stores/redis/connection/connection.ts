@@ -6,6 +6,7 @@ export interface Socket {
   readonly remotePort?: number | undefined;
   destroy(reason?: Error): void;
   on?(event: 'error', listener: () => void): unknown;
+  once?(event: 'data', listener: (chunk: Buffer) => void): unknown;
 }
 
 /** What the store uses of commands that are sent together; on a cluster, all to the node of their keys. */
