@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Lock } from '../../core/words/lock.js';
-import type { LockedMethod } from './locked-method.js';
+import type { RunnableMethod } from './locked-method.js';
 import { isAsyncIterable, wrongReturn } from './return-kind.js';
 
 /**
@@ -8,19 +8,19 @@ import { isAsyncIterable, wrongReturn } from './return-kind.js';
  * the lock each time it goes on; once the lease is lost it is ended with a `LockLostError`. What `onBusy` answers is
  * the value it returns.
  */
-export async function* lockedGenerator(method: LockedMethod, self: unknown, args: unknown[]): AsyncGenerator {
+export async function* lockedGenerator(method: RunnableMethod, self: unknown, args: unknown[]): AsyncGenerator {
   const { parts } = method;
   let leave!: () => void;
   const left = new Promise<void>((resolve) => {
     leave = resolve;
   });
-  const [lock, held] = await enter(method, self, args, left);
+  const [lock, held, given] = await enter(method, self, args, left);
   if (!lock) {
     return await held;
   }
   let failed = false;
   try {
-    const [inner, inContext] = lock.run(() => [parts.body.apply(self, args) as AsyncGenerator, AsyncResource.bind(runStep)] as const);
+    const [inner, inContext] = lock.run(() => [parts.body.apply(self, given) as AsyncGenerator, AsyncResource.bind(runStep)] as const);
     if (!isAsyncIterable(inner)) {
       throw wrongReturn(inner, parts);
     }
@@ -35,20 +35,20 @@ export async function* lockedGenerator(method: LockedMethod, self: unknown, args
   }
 }
 
-/** Resolves once inside, with the call that lasts until `left`; without a lock where `onBusy` answered instead. */
+/** Resolves once inside, with the call that lasts until `left` and its arguments; without a lock where `onBusy` answered instead. */
 function enter(
-  method: LockedMethod,
+  method: RunnableMethod,
   self: unknown,
-  args: readonly unknown[],
+  args: unknown[],
   left: Promise<void>,
-): Promise<[Lock | undefined, Promise<unknown>]> {
+): Promise<[Lock | undefined, Promise<unknown>, unknown[]]> {
   return new Promise((resolve, reject) => {
-    const held = method.run(self, args, undefined, (lock) => {
+    const held = method.run(self, args, undefined, (lock, given = args) => {
       // The call is known only when this body has returned. Not by queueMicrotask, which fake timers hold up.
-      void Promise.resolve().then(() => resolve([lock, held]));
+      void Promise.resolve().then(() => resolve([lock, held, given]));
       return left;
     });
-    held.then(() => resolve([undefined, held]), reject);
+    held.then(() => resolve([undefined, held, args]), reject);
   });
 }
 

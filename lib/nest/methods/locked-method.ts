@@ -1,6 +1,8 @@
 import type { Call } from '../../core/words/call.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
 import type { Lock } from '../../core/words/lock.js';
+import { EarlyValues } from './early-values.js';
+import { isHot } from './hot-observable.js';
 import { LockService } from '../lock.service.js';
 import { LOCK_SERVICE, serviceOfStore, type StoreServices } from './locked-instance.js';
 import type { MethodOptions } from './method-options.js';
@@ -30,6 +32,12 @@ type InApplication =
   | { readonly isOurs: true; readonly service: LockService; readonly call: Call | undefined }
   | { readonly isOurs: false; readonly service: Partial<LockService> };
 
+/** A locked method, as those who run a call of it see it. */
+export type RunnableMethod = Pick<LockedMethod, 'parts' | 'run'>;
+
+/** Runs inside the lock of a call. `args` are given where the method is to get others than its caller passed. */
+type MethodBody = (lock: Lock, args?: unknown[]) => unknown;
+
 /** A method that is locked. What is the same for all its calls is made once for each application. */
 export class LockedMethod {
   readonly parts: MethodParts;
@@ -43,10 +51,15 @@ export class LockedMethod {
   }
 
   /** What takes the place of the method. */
-  wrapper(run: (method: LockedMethod, self: unknown, args: unknown[]) => unknown): MethodParts['body'] {
+  wrapper(run: (method: RunnableMethod, self: unknown, args: unknown[]) => unknown): MethodParts['body'] {
     // oxlint-disable-next-line unicorn/no-this-assignment, typescript/no-this-alias -- `this` is the instance inside
     const method = this;
     return function (this: unknown, ...args: unknown[]): unknown {
+      for (const arg of args) {
+        if (typeof arg === 'object' && arg !== null && isHot(arg)) {
+          return run(withEarlyValues(method), this, args);
+        }
+      }
       return run(method, this, args);
     };
   }
@@ -55,7 +68,7 @@ export class LockedMethod {
    * Runs `body` inside the lock of a call. `unsubscribed` ends the wait as the call's own signal does; its owner aborts it also when
    * the call has ended. Never throws.
    */
-  run(self: unknown, args: readonly unknown[], unsubscribed: AbortController | undefined, body: (lock: Lock) => unknown): Promise<unknown> {
+  run(self: unknown, args: readonly unknown[], unsubscribed: AbortController | undefined, body: MethodBody): Promise<unknown> {
     try {
       const { keysOf, options } = this.parts;
       const given = (self as { [LOCK_SERVICE]?: StoreServices } | null | undefined)?.[LOCK_SERVICE] as StoreServices;
@@ -97,11 +110,22 @@ export class LockedMethod {
   }
 }
 
+/** The method for a call that has a hot Observable among its arguments: none of its values is lost while the call waits. */
+function withEarlyValues(method: LockedMethod): RunnableMethod {
+  return {
+    parts: method.parts,
+    run: (self, args, unsubscribed, body) => {
+      const early = new EarlyValues(args);
+      return method.run(self, early.args, unsubscribed, (lock) => body(lock, early.args)).finally(() => early.end());
+    },
+  };
+}
+
 /** A method that returns a promise: held until it settles. */
-export function lockedPromise(method: LockedMethod, self: unknown, args: unknown[]): Promise<unknown> {
+export function lockedPromise(method: RunnableMethod, self: unknown, args: unknown[]): Promise<unknown> {
   const { parts } = method;
-  const settled = method.run(self, args, undefined, () => {
-    const result = parts.body.apply(self, args);
+  const settled = method.run(self, args, undefined, (_, given = args) => {
+    const result = parts.body.apply(self, given);
     if (!(result instanceof Promise) && !isPromise(result)) {
       throw wrongReturn(result, parts);
     }

@@ -1,21 +1,21 @@
 import { Observable, ReplaySubject, takeUntil } from 'rxjs';
-import type { LockedMethod } from './locked-method.js';
+import type { RunnableMethod } from './locked-method.js';
 import { isObservable, wrongReturn } from './return-kind.js';
 
 /**
  * A method that returns an Observable: each subscription is a call of its own, acquired on subscribe and released when
  * it completes, fails or is unsubscribed. What `onBusy` answers is emitted, or subscribed to where it is an Observable.
  */
-export function lockedObservable(method: LockedMethod, self: unknown, args: unknown[]): Observable<unknown> {
+export function lockedObservable(method: RunnableMethod, self: unknown, args: unknown[]): Observable<unknown> {
   const { parts } = method;
   return new Observable((subscriber) => {
     const unsubscribed = new AbortController();
     // Replays, since it may fire before the source is subscribed to.
     const stop = new ReplaySubject<void>(1);
     let entered = false;
-    const answered = method.run(self, args, unsubscribed, (lock) => {
+    const answered = method.run(self, args, unsubscribed, (lock, given = args) => {
       entered = true;
-      const source = parts.body.apply(self, args);
+      const source = parts.body.apply(self, given);
       if (!isObservable(source)) {
         throw wrongReturn(source, parts);
       }
