@@ -1,6 +1,7 @@
 import { Catch, Logger, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { throwError } from 'rxjs';
 import { LockError, LockLostError, LockNotAcquiredError, type LockErrorBody } from '../core/words/errors.js';
+import { grpcAnswer } from './grpc-answer.js';
 import { Repetitions } from './repetitions.js';
 
 interface WebSocketClient {
@@ -10,8 +11,8 @@ interface WebSocketClient {
 }
 
 /**
- * Answers lock errors with their code: over HTTP with `Retry-After` where it is known, over RPC as the error of the
- * reply, over WebSocket as an `exception` event, over GraphQL as an error with `extensions`. The first error of a kind
+ * Answers lock errors with their code: over HTTP with `Retry-After` where it is known, over gRPC as a status with
+ * metadata, over other microservices as the error of the reply, over WebSocket as an `exception` event, over GraphQL as an error with `extensions`. The first error of a kind
  * is logged, busy without a stack; those that follow it are counted, in one line a minute. Optional: without it, Nest
  * answers HTTP with the same statuses.
  */
@@ -54,7 +55,7 @@ function answerTo(error: LockError, host: ArgumentsHost): unknown {
     case 'http':
       return reply(host.switchToHttp().getResponse(), body);
     case 'rpc':
-      return throwError(() => ({ status: 'error', ...body }));
+      return grpcAnswer(host.getArgs(), body) ?? throwError(() => ({ status: 'error', ...body }));
     case 'ws':
       return sendToSocket(host.switchToWs().getClient(), { status: 'error', ...body });
     case 'graphql':

@@ -10,7 +10,7 @@ import { GrpcServer, open, type Message, type Outcome } from '../support/grpc-ap
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
 
-/** What a handler that is given a call of grpc-js uses of it. */
+/** The call of grpc-js, as a handler uses it. */
 interface StreamCall extends EventEmitter {
   write(message: Message): void;
   end(): void;

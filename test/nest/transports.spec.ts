@@ -7,7 +7,6 @@ import {
   Get,
   HttpException,
   Inject,
-  Injectable,
   Logger,
   Param,
   Res,
@@ -23,107 +22,31 @@ import {
 import { APP_FILTER } from '@nestjs/core';
 import { Args, Field, GraphQLModule, ObjectType, Query, ResolveField, Resolver } from '@nestjs/graphql';
 import { MercuriusDriver, type MercuriusDriverConfig } from '@nestjs/mercurius';
-import { ClientProxyFactory, MessagePattern, Transport } from '@nestjs/microservices';
+import { ClientProxyFactory, MessagePattern, Transport, type ClientOptions, type MicroserviceOptions } from '@nestjs/microservices';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { WsAdapter } from '@nestjs/platform-ws';
 import { Test } from '@nestjs/testing';
 import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
-import {
-  assertLocked,
-  DistributedLock,
-  LockConfigurationError,
-  LockError,
-  LockExceptionFilter,
-  LockModule,
-  LockService,
-  MemoryLockStore,
-  RedisLockStore,
-  type LockErrorCode,
-} from 'nestjs-distributed-lock';
+import { LockConfigurationError, LockError, LockExceptionFilter, LockModule, LockService, MemoryLockStore } from 'nestjs-distributed-lock';
 import { once, type EventEmitter } from 'node:events';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { inspect } from 'node:util';
-import { defaultIfEmpty, firstValueFrom, Observable, of } from 'rxjs';
+import { defaultIfEmpty, firstValueFrom, type Observable } from 'rxjs';
 import request from 'supertest';
 import { Orders } from '../readme/client-signal';
+import { NatsServer } from '../support/nats-server';
+import { freePort, RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
+import { CODES, KINDS, secretsIn, STATUSES, Vault, vaultStores, type Kind } from '../support/vault';
 
 interface Socket extends EventEmitter {
   send(text: string): void;
   terminate(): void;
 }
 const { WebSocket } = createRequire(import.meta.url)('ws') as { WebSocket: new (url: string) => Socket };
-
-const KINDS = ['busy', 'away', 'lost', 'key', 'unlocked'] as const;
-type Kind = (typeof KINDS)[number];
-
-const CODES: Readonly<Record<Kind, LockErrorCode>> = {
-  busy: 'LOCK_NOT_ACQUIRED',
-  away: 'LOCK_STORE',
-  lost: 'LOCK_LOST',
-  key: 'LOCK_KEY',
-  unlocked: 'LOCK_CONFIGURATION',
-};
-const STATUSES: Readonly<Record<Kind, number>> = { busy: 423, away: 503, lost: 500, key: 500, unlocked: 500 };
-
-/** What only developers may read: the key, where it is held and by what, and what the driver says. */
-const SECRETS = ['secret-key', hostname(), 'pid ', 'Vault.', 'ECONNREFUSED', '127.0.0.1'];
-
-function secretsIn(text: string): string[] {
-  return SECRETS.filter((secret) => text.includes(secret));
-}
-
-@Injectable()
-class Vault {
-  constructor(@Inject(LockService) private readonly locks: LockService) {}
-
-  async fail(kind: Kind): Promise<string> {
-    switch (kind) {
-      case 'busy':
-        return this.busy('1');
-      case 'away':
-        return this.away('1');
-      case 'lost':
-        return this.lost('2');
-      case 'key':
-        return this.busy('');
-      case 'unlocked':
-        return String(assertLocked('secret-key').fence);
-    }
-  }
-
-  @DistributedLock({ key: 'secret-key:<id>', wait: 0 })
-  async busy(id: string): Promise<string> {
-    return id;
-  }
-
-  @DistributedLock({ key: 'secret-key:<id>', wait: 0, store: 'away' })
-  async away(id: string): Promise<string> {
-    return id;
-  }
-
-  @DistributedLock({ key: 'secret-key:<id>', onBusy: 'skip' })
-  skipped(id: string): Observable<string> {
-    return of(id);
-  }
-
-  @DistributedLock('secret-key:<id>')
-  async lost(id: string): Promise<string> {
-    await this.locks.forceRelease(`secret-key:${id}`, { fence: assertLocked(`secret-key:${id}`).fence });
-    return id;
-  }
-
-  @DistributedLock({ key: 'secret-key:<id>', wait: 0 })
-  watch(id: string): Observable<MessageEvent> {
-    return new Observable((subscriber) => {
-      subscriber.next({ data: id });
-      setTimeout(() => void this.locks.forceRelease(`secret-key:${id}`, { fence: assertLocked(`secret-key:${id}`).fence }), 20);
-    });
-  }
-}
 
 /** That of Express, or that of Fastify around it. */
 type BegunResponse = { write(text: string): void } & { readonly raw?: { write(text: string): void } };
@@ -203,6 +126,7 @@ const logged: string[] = [];
 const log = (...args: unknown[]): void => args.forEach((one) => void logged.push(inspect(one)));
 const LOGGER = { log, error: log, warn: log, debug: log, verbose: log, fatal: log };
 const applications: INestApplication[] = [];
+const brokers: (NatsServer | RedisServer)[] = [];
 const nodeEnv = process.env['NODE_ENV'];
 
 beforeEach(() => {
@@ -212,6 +136,7 @@ beforeEach(() => {
 afterEach(async () => {
   process.env['NODE_ENV'] = nodeEnv;
   await Promise.all(applications.splice(0).map((application) => application.close()));
+  await Promise.all(brokers.splice(0).map((broker) => broker.stop()));
   Logger.overrideLogger(true);
   jest.restoreAllMocks();
 });
@@ -229,9 +154,8 @@ async function start(
   { filtered = false, graphql, more = [], providers = [] }: Parts = {},
   configure: (application: INestApplication) => unknown = () => undefined,
 ): Promise<INestApplication> {
-  const stores = { default: new MemoryLockStore(), away: new RedisLockStore('redis://127.0.0.1:1') };
   const module = await Test.createTestingModule({
-    imports: [LockModule.forRoot({ stores }), ...(graphql ? [graphql] : [])],
+    imports: [LockModule.forRoot({ stores: vaultStores() }), ...(graphql ? [graphql] : [])],
     controllers: [filtered ? FilteredRequests : Requests],
     providers: [Vault, ...(graphql ? [Accounts] : []), ...more, ...providers],
   }).compile();
@@ -391,20 +315,36 @@ describe.each(SERVERS)('over GraphQL with %s', (server, adapter, graphql) => {
   });
 });
 
-describe.each(FILTERS)('over a microservice %s', (_, filtered) => {
-  test('clients read neither key nor host', async () => {
-    const application = await start(new ExpressAdapter(), { filtered }, async (app) => {
-      app.connectMicroservice({ transport: Transport.TCP, options: { host: '127.0.0.1', port: 0 } });
+/** Transports of microservices beside gRPC, each with its broker. */
+const MICROSERVICES: readonly [string, () => Promise<ClientOptions>][] = [
+  ['TCP', async () => ({ transport: Transport.TCP, options: { host: '127.0.0.1', port: await freePort() } })],
+  ['NATS', async () => ({ transport: Transport.NATS, options: { servers: [`127.0.0.1:${(await begun(NatsServer.start())).port}`] } })],
+  ['Redis', async () => ({ transport: Transport.REDIS, options: { host: '127.0.0.1', port: (await begun(RedisServer.start())).port } })],
+];
+
+async function begun<Broker extends NatsServer | RedisServer>(starting: Promise<Broker>): Promise<Broker> {
+  const broker = await starting;
+  brokers.push(broker);
+  return broker;
+}
+
+describe.each(MICROSERVICES)('over a microservice on %s', (_, broker) => {
+  test.each(FILTERS)('%s, clients read neither key nor host', async (__, filtered) => {
+    const options = await broker();
+    await start(new ExpressAdapter(), { filtered }, async (app) => {
+      app.connectMicroservice(options as MicroserviceOptions);
       await app.startAllMicroservices();
     });
-    const [microservice] = application.getMicroservices() as unknown as [{ serverInstance: { server: { address(): AddressInfo } } }];
-    const { port } = microservice.serverInstance.server.address();
-    const client = ClientProxyFactory.create({ transport: Transport.TCP, options: { host: '127.0.0.1', port } });
+    const client = ClientProxyFactory.create(options);
     try {
       for (const kind of KINDS) {
         logged.length = 0;
         const reply: unknown = await firstValueFrom(client.send('fail', kind)).catch((error: unknown) => error);
-        expect(reply).toMatchObject(filtered ? { code: CODES[kind] } : { status: 'error', message: 'Internal server error' });
+        const body = { status: 'error', code: CODES[kind], statusCode: STATUSES[kind] };
+        expect(reply).toMatchObject(filtered ? body : { status: 'error', message: 'Internal server error' });
+        if (filtered && kind === 'busy') {
+          expect(reply).toMatchObject({ message: 'Locked', retryAfterMs: expect.any(Number) as number });
+        }
         expect(secretsIn(inspect(reply))).toEqual([]);
         expectFullLog(kind);
       }
@@ -429,7 +369,9 @@ describe.each(FILTERS)('over WebSocket %s', (_, filtered) => {
         const [reply] = (await once(socket, 'message')) as [Buffer];
         expect(JSON.parse(reply.toString())).toMatchObject({
           event: 'exception',
-          data: filtered ? { code: CODES[kind] } : { message: 'Internal server error' },
+          data: filtered
+            ? { code: CODES[kind], ...(kind === 'busy' && { retryAfterMs: expect.any(Number) as number }) }
+            : { message: 'Internal server error' },
         });
         expect(secretsIn(reply.toString())).toEqual([]);
         expectFullLog(kind);

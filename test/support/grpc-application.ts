@@ -11,7 +11,7 @@ export interface Message {
   readonly text: string;
 }
 
-/** Of a stream on which a client sends, reads, or both. */
+/** A stream on which a client sends, reads, or both. */
 export interface ClientCall extends AsyncIterable<Message> {
   write(message: Message): boolean;
   end(): void;
@@ -19,11 +19,11 @@ export interface ClientCall extends AsyncIterable<Message> {
   on(event: 'error', listener: (error: ServiceError) => void): this;
 }
 
-type Unary = (message: Message, callback: Answered) => void;
+type Unary = (message: Message, metadata: Metadata, callback: Answered) => void;
 type Answered = (error: ServiceError | null, reply?: Message) => void;
 type BankClient = Client & { readonly [rpc: string]: unknown };
 
-/** What a client gets: the texts of the replies, and the error that ends them. */
+/** The texts of the replies that a client gets, and the error that ends them. */
 export interface Outcome {
   readonly texts: readonly string[];
   readonly error?: ServiceError;
@@ -65,12 +65,14 @@ export class GrpcServer {
 }
 
 /** Calls a method that takes one message. */
-export async function send(client: BankClient, rpc: string, text: string): Promise<Outcome> {
+export async function send(client: BankClient, rpc: string, text: string, sent: Readonly<Record<string, string>> = {}): Promise<Outcome> {
   const method = client[rpc] as Unary & { readonly responseStream: boolean };
+  const metadata = new Metadata();
+  Object.entries(sent).forEach(([name, value]) => metadata.set(name, value));
   if (method.responseStream) {
-    return read((client[rpc] as (message: Message) => ClientCall).call(client, { text }));
+    return read((client[rpc] as (message: Message, metadata: Metadata) => ClientCall).call(client, { text }, metadata));
   }
-  return new Promise((resolve) => method.call(client, { text }, (error, reply) => resolve(outcome(error, reply))));
+  return new Promise((resolve) => method.call(client, { text }, metadata, (error, reply) => resolve(outcome(error, reply))));
 }
 
 /** Begins a call of a method that takes a stream; `outcome` is what its client gets. */
