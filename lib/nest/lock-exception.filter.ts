@@ -12,9 +12,9 @@ interface WebSocketClient {
 
 /**
  * Answers lock errors with their code: over HTTP with `Retry-After` where it is known, over gRPC as a status with
- * metadata, over other microservices as the error of the reply, over WebSocket as an `exception` event, over GraphQL as an error with `extensions`. The first error of a kind
- * is logged, busy without a stack; those that follow it are counted, in one line a minute. Optional: without it, Nest
- * answers HTTP with the same statuses.
+ * metadata, over other microservices as the error of the reply, over WebSocket as an `exception` event, over GraphQL as
+ * an error with `extensions`. The first error of a kind is logged, busy without a stack; those that follow it are
+ * counted, in one line a minute. Optional: without it, Nest answers HTTP with the same statuses.
  */
 @Catch(LockError)
 export class LockExceptionFilter implements ExceptionFilter<LockError> {
