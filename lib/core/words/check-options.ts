@@ -1,6 +1,5 @@
 import { LockConfigurationError } from './errors.js';
-import { kindOf } from './lock-key.js';
-import { shown } from './shown.js';
+import { kindOf, shown } from './shown.js';
 
 /** The names of all options of something; the compiler misses one that is not here. */
 export type OptionNames<Options> = Readonly<Record<keyof Options, true>>;

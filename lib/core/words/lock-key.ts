@@ -1,5 +1,5 @@
 import { LockConfigurationError, LockKeyError } from './errors.js';
-import { shown } from './shown.js';
+import { kindOf, shown } from './shown.js';
 
 /** The longest key, in bytes of UTF-8. */
 const LONGEST_KEY = 1024;
@@ -58,7 +58,8 @@ export function checkKeys(key: string | readonly string[], site: string): readon
 }
 
 /**
- * The text of a value inside a key; throws `LockKeyError` for what would make two different things share one key.
+ * The text of a value inside a key; throws `LockKeyError` for what would make two different things share one key. An object
+ * is the text or number that its `toJSON()` gives.
  * `%`, `:`, `{`, `}`, `<` and control characters are percent-escaped, so that `('a:b', 'c')` and `('a', 'b:c')` stay apart.
  */
 export function formatValue(value: unknown, placeholder: string, site: string): string {
@@ -69,18 +70,58 @@ export function formatValue(value: unknown, placeholder: string, site: string): 
       }
       break;
     case 'number':
-      if (Number.isFinite(value)) {
+      if (Number.isSafeInteger(value) || (Number.isFinite(value) && !Number.isInteger(value))) {
         return String(value);
       }
       break;
     case 'bigint':
     case 'boolean':
       return String(value);
+    case 'object':
+      if (value !== null) {
+        return formatValue(plainOf(value, placeholder, site), `toJSON() of ${placeholder}`, site);
+      }
   }
-  throw new LockKeyError(
-    `${site}: ${placeholder} is ${kindOf(value)}, which cannot be part of a key. ` +
-      'Make sure that it is a non-empty string, a finite number, a bigint or a boolean.',
-  );
+  throw new LockKeyError(`${site}: ${placeholder} is ${refusalOf(value)}`);
+}
+
+/**
+ * The text or number that stands for an object in JSON, such as that of a `Date`, an `ObjectId` or a `Decimal`. Throws
+ * `LockKeyError` for an object that has none.
+ */
+function plainOf(value: object, placeholder: string, site: string): string | number {
+  let json: unknown;
+  let hasJson: boolean;
+  try {
+    const { toJSON } = value as { readonly toJSON?: unknown };
+    hasJson = typeof toJSON === 'function';
+    json = hasJson ? Reflect.apply(toJSON as Function, value, []) : undefined;
+  } catch (cause) {
+    throw new LockKeyError(`${site}: ${placeholder} is ${kindOf(value)} whose toJSON() threw an error. ${cureOf(value)}`, '', { cause });
+  }
+  if (typeof json === 'string' || typeof json === 'number') {
+    return json;
+  }
+  const given = hasJson ? ` whose toJSON() gives ${kindOf(json)}` : '';
+  throw new LockKeyError(`${site}: ${placeholder} is ${refusalOf(value, given)}`);
+}
+
+/** What is wrong with a value for a key, and what to write instead: the end of a message. */
+function refusalOf(value: unknown, more = ''): string {
+  if (Number.isInteger(value)) {
+    return `${String(value)}: beyond 2^53, several ids are the same number. Pass the id as a string or a bigint, in JSON as a string.`;
+  }
+  return `${kindOf(value)}${more}, which cannot be part of a key. ${cureOf(value)}`;
+}
+
+function cureOf(value: unknown): string {
+  if (Array.isArray(value)) {
+    return 'Make sure that it is one value, or lock each of them: key: (ids) => ids.map((id) => lockKey`order:${id}`).';
+  }
+  if (typeof value === 'object' && value !== null && !(value instanceof Promise)) {
+    return 'Make sure to name what is its id, as text or number: key: (id) => lockKey`order:${id.…}`.';
+  }
+  return 'Make sure that it is a non-empty string, a finite number, a bigint or a boolean.';
 }
 
 /**
@@ -119,8 +160,9 @@ export function percentEscape(character: string): string {
 
 /**
  * A key with the checks and escapes of a template, for use with the service: a tag for template literals.
- * Throws `LockKeyError` where a value is `undefined`, `null`, `NaN`, `''`, an object or an array, where no `:` or brace is between two
- * values, and where it is no tag.
+ * A value is a text, a number, a bigint, a boolean, or an object whose `toJSON()` gives a text or number, such as a `Date`.
+ * Throws `LockKeyError` where a value is anything else, `''`, `NaN` or an integer beyond 2^53, where no `:` or brace is
+ * between two values, and where it is no tag.
  */
 export function lockKey(strings: TemplateStringsArray, ...values: readonly unknown[]): string {
   if (!Array.isArray((strings as TemplateStringsArray | undefined)?.raw)) {
@@ -146,23 +188,6 @@ export function lockKey(strings: TemplateStringsArray, ...values: readonly unkno
 function literal(text = '', site: string): string {
   refusePlaceholder(text, site);
   return text.replaceAll('<', percentEscape);
-}
-
-/** A value for a message, without its content where that may be large or private. */
-export function kindOf(value: unknown): string {
-  if (value === '') {
-    return 'an empty string';
-  }
-  if (Array.isArray(value)) {
-    return value.length === 0 ? 'an empty list' : 'an array';
-  }
-  if (typeof value === 'string') {
-    return 'a string';
-  }
-  if (typeof value === 'object' && value !== null) {
-    return value instanceof Promise ? 'a promise' : 'an object';
-  }
-  return typeof value === 'function' ? 'a function' : String(value);
 }
 
 /** Throws `LockConfigurationError` for a prefix that could not be told from the key after it, or would move Redis keys to other slots. */

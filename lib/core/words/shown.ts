@@ -12,6 +12,23 @@ export function shown(value: unknown): string {
   }
 }
 
+/** A value for a message, without its content where that may be large or private. */
+export function kindOf(value: unknown): string {
+  if (value === '') {
+    return 'an empty string';
+  }
+  if (Array.isArray(value)) {
+    return value.length === 0 ? 'an empty list' : 'an array';
+  }
+  if (typeof value === 'string') {
+    return 'a string';
+  }
+  if (typeof value === 'object' && value !== null) {
+    return value instanceof Promise ? 'a promise' : 'an object';
+  }
+  return typeof value === 'function' ? 'a function' : String(value);
+}
+
 /** Keys, as messages name them. */
 export function quoted(keys: readonly string[]): string {
   return keys.map((key) => `"${key}"`).join(', ');

@@ -1,5 +1,5 @@
 import { checkOptions } from '../../core/words/check-options.js';
-import { kindOf } from '../../core/words/lock-key.js';
+import { kindOf } from '../../core/words/shown.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import type { PostgresPool } from './postgres-pool.js';

@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../core/words/errors.js';
-import { kindOf } from '../../core/words/lock-key.js';
+import { kindOf } from '../../core/words/shown.js';
 
 /**
  * The pools as a list; `poolOf` makes undefined of what is no pool. Throws `LockConfigurationError` where something is not a pool, or in
