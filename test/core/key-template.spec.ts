@@ -149,10 +149,91 @@ describe('a key template', () => {
       return [a, longName];
     });
     expect(() => compileKeyTemplate('<a>', { given: GIVEN, source }, 'Balance.credit')).toThrow(
-      /<a>, but in minified code so short a name .*@LockKey/,
+      /<a>, but so short a name may also be one that a minifier gave .* Write its position, such as <0> .*@LockKey/,
     );
     expect(compileKeyTemplate('<a>', { given: new Map([[1, 'a']]), source }, 'Balance.credit')(['x', 'y'])).toBe('y');
     expect(compileKeyTemplate('<0>', { given: GIVEN, source }, 'Balance.credit')(['x', 'y'])).toBe('x');
+  });
+
+  describe('names what a pattern of a parameter binds', () => {
+    interface Credit {
+      readonly customerId: string;
+      readonly order?: { readonly id?: string; readonly lines?: readonly string[] };
+    }
+    const key = 'order';
+    const handler = {
+      execute: async (
+        { customerId, order: { id: orderId = 'none', lines: [first = '', ...others] = [] } = {}, [key]: again, ...rest }: Credit,
+        tenant = 'acme',
+        ...more: string[]
+      ): Promise<unknown> => [customerId, orderId, first, others, again, rest, tenant, more],
+    };
+    const source = new ParameterNames(handler.execute);
+    const keyOfCredit = (template: string, ...args: unknown[]): string =>
+      compileKeyTemplate(template, { given: GIVEN, source }, 'Credits.execute')(args);
+    const credit: Credit = { customerId: '7', order: { id: '8', lines: ['a'] } };
+
+    test.each([
+      ['balance:<customerId>', 'balance:7'],
+      ['order:<orderId>', 'order:8'],
+      ['order:<tenant>:<customerId>:<orderId.length>', 'order:shop:7:1'],
+      ['order:<0.order.id>', 'order:8'],
+    ])('%s is %s', (template, expected) => {
+      expect(keyOfCredit(template, credit, 'shop')).toBe(expected);
+    });
+
+    test.each([
+      [
+        'first',
+        /<first>, which an array pattern binds: .* Write where it is in the arguments, such as <0\.order\.lines\.0>, or use a function/,
+      ],
+      ['others', /<others>, which a rest element binds: .* such as <0\.order\.lines\.1>, .* key: \(…\) => lockKey`order:\$\{others\}`\.$/],
+      ['again', /<again>, which a computed key binds: .* such as <0\.name>, or use a function/],
+      ['rest', /<rest>, which a rest element binds: .* such as <0\.name>,/],
+      ['more', /<more>, which a rest element binds: .* such as <2>,/],
+      [
+        'custmerId',
+        /the parameters of this method are: customerId, orderId, first, \.\.\.others, again, \.\.\.rest, tenant, \.\.\.more\. Correct/,
+      ],
+      ['order', /the parameters of this method are: customerId/],
+    ])('but not <%s>', (name, message) => {
+      expect(() => keyOfCredit(`order:<${name}>`)).toThrow(LockConfigurationError);
+      expect(() => keyOfCredit(`order:<${name}>`)).toThrow(message);
+    });
+
+    test.each(['order:{customerId}', 'order::orderId', 'order:<tenant>:{first}'])('%s is of another syntax', (template) => {
+      expect(() => keyOfCredit(template)).toThrow(/which is no placeholder/);
+    });
+
+    test.each([
+      ['order:<orderId>', [{ customerId: '7' }, 'shop']],
+      ['order:<orderId>', [{ customerId: '7', order: {} }, 'shop']],
+      ['order:<0.order.id>', [{ customerId: '7', order: {} }, 'shop']],
+      ['order:<tenant>', [credit]],
+      ['order:<1>', [credit]],
+      ['order:<1.length>', [credit]],
+    ])('%s of %p says that its default value is not seen', (template, args) => {
+      const error = thrownBy(() => keyOfCredit(template, ...args));
+      expect(error).toBeInstanceOf(LockKeyError);
+      expect((error as LockError).detail).toMatch(
+        /^Credits\.execute: the key 'order:<(.*)>': <\1> is undefined, and its default value is known only inside the method\. Pass the value, or .* function/,
+      );
+    });
+
+    test('a missing value without a default is refused as undefined, and null as null', () => {
+      expect(() => keyOfCredit('order:<customerId>', {})).toThrow(saying(/<customerId> is undefined, which cannot be part/));
+      expect(() => keyOfCredit('order:<customerId>')).toThrow(saying(/<customerId> is undefined, which cannot be part/));
+      expect(() => keyOfCredit('order:<orderId>', { order: null })).toThrow(saying(/<orderId> is null, which cannot be part/));
+    });
+
+    test('a name that is too short to be certain is refused with its path as the cure', () => {
+      const short = new ParameterNames(function execute({ order: id }: { order: string }, to: string): unknown {
+        return [id, to];
+      });
+      expect(() => compileKeyTemplate('a:<id>', { given: GIVEN, source: short }, 'Credits.execute')).toThrow(
+        /<id>, but so short a name .* Write the position of the parameter and the path into it, such as <0\.order>\.$/,
+      );
+    });
   });
 
   test('says that the names are hidden where it sees none', () => {

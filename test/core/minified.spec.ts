@@ -5,7 +5,8 @@ import { runInThisContext } from 'node:vm';
 import { minify as terser } from 'terser';
 import { LockConfigurationError } from '../../lib/core/words/errors';
 import { compileKeyTemplate } from '../../lib/nest/keys/key-template';
-import { ParameterNames } from '../../lib/nest/keys/parameter-names';
+import { ParameterNames, type ParameterName } from '../../lib/nest/keys/parameter-names';
+import { valueOf } from '../../lib/nest/keys/placeholder';
 import { SEED } from '../support/random';
 
 const { MODEL_RUNS = '40' } = process.env;
@@ -14,8 +15,11 @@ const RUNS = Number(MODEL_RUNS);
 /** A module of JavaScript that leaves a class in `globalThis.Sample`, and what its author knows of the method. */
 interface Sample {
   readonly code: string;
-  readonly parameters: readonly string[];
   readonly method: string;
+  /** What a template may name; `''` is bound by what hides it. */
+  readonly names: readonly string[];
+  /** Arguments in which the value of `names[n]` is `valueN`. */
+  readonly args: readonly unknown[];
 }
 
 type Build = (code: string) => string | Promise<string>;
@@ -57,27 +61,31 @@ function methodOf(owner: Function, { method }: Sample): Function {
   return prototype[method] as Function;
 }
 
+function namesOf(built: string, sample: Sample): readonly ParameterName[] {
+  return new ParameterNames(methodOf(load(built), sample)).bound;
+}
+
 /** Locks with a template that names a parameter: whether it was refused; fails where the key is that of another one. */
 function lock(built: string, sample: Sample, name: string, isTyped: boolean): 'right' | 'refused' {
   const owner = load(built);
-  const declared = isTyped ? sample.parameters.length : undefined;
+  const declared = isTyped ? sample.args.length : undefined;
   const source = new ParameterNames(methodOf(owner, sample), owner, declared);
   try {
     const keyOf = compileKeyTemplate(`k/<${name}>`, { given: new Map(), source }, 'Sample.method');
-    expect(keyOf(sample.parameters.map((_, index) => `value${index}`))).toBe(`k/value${sample.parameters.indexOf(name)}`);
+    expect(keyOf(sample.args)).toBe(`k/value${sample.names.indexOf(name)}`);
     return 'right';
   } catch (error) {
     if (error instanceof LockConfigurationError) {
       return 'refused';
     }
-    throw new Error(`${(error as Error).message}\n${built}`, { cause: error });
+    throw new Error(`${(error as Error).message}\n${sample.code}\n${built}`, { cause: error });
   }
 }
 
-/** Where a parameter of the author's that is called `name` would be found by its position among the names in the source. */
+/** Where a name of the author's would be found in the source, and have another value there. */
 function isMisleading(built: string, sample: Sample, name: string): boolean {
-  const found = new ParameterNames(methodOf(load(built), sample)).names.indexOf(name);
-  return found >= 0 && found !== sample.parameters.indexOf(name);
+  const found = namesOf(built, sample).find((bound) => bound.name === name);
+  return found !== undefined && valueOf({ ...found, shown: '' }, sample.args) !== `value${sample.names.indexOf(name)}`;
 }
 
 const TOP_LEVEL = ['id', 'dto', 'tenant', 'path2', 'user'];
@@ -115,15 +123,29 @@ const METHODS = {
   "'text (one, two)'": 'text (one, two)',
 };
 
-const parameter = fc.record({
+/** A name of a method, and how its parameters bind it: one beside the other, or joined in a pattern. */
+interface Bind {
+  readonly name: string;
+  readonly form: 'plain' | 'shorthand' | 'renamed' | 'nested' | 'array' | 'computed';
+  readonly property: string;
+  readonly isJoined: boolean;
+  readonly text: string;
+  readonly isUsed: boolean;
+}
+
+const bind: fc.Arbitrary<Bind> = fc.record({
   name: fc.oneof(fc.constantFrom(...NAMES), fc.stringMatching(/^[a-z]{2}$/)),
+  form: fc.constantFrom('plain', 'plain', 'plain', 'shorthand', 'shorthand', 'renamed', 'nested', 'array', 'computed'),
+  property: fc.constantFrom(...NAMES),
+  isJoined: fc.boolean(),
   text: fc.constantFrom(...DEFAULTS),
-  isDestructured: fc.boolean(),
+  isUsed: fc.constantFrom(true, true, true, false),
 });
 
-const sample = fc
+/** A class as its author wrote it. */
+const written = fc
   .record({
-    parameters: fc.uniqueArray(parameter, { minLength: 1, maxLength: 8, selector: ({ name }) => name }),
+    binds: fc.uniqueArray(bind, { minLength: 1, maxLength: 8, selector: ({ name }) => name }),
     fillers: fc.constantFrom(0, 0, 0, 60, 75),
     kind: fc.constantFrom('', 'async ', '* ', 'async * '),
     method: fc.constantFrom(...(Object.keys(METHODS) as (keyof typeof METHODS)[])),
@@ -133,56 +155,103 @@ const sample = fc
     className: fc.constantFrom('', 'SampleService'),
     isStatement: fc.boolean(),
   })
-  .map(({ parameters, fillers, kind, method, others, variable, topLevel, className, isStatement }): Sample => {
-    const plain = parameters.filter(({ name }) => !RESERVED.has(name));
-    const list = plain.map(({ name, text, isDestructured }, at) =>
-      isDestructured && at % 3 === 2 ? `{ ${name}, ['x,y']: other${at} = ')' } = {}` : `${name}${text}`,
-    );
-    const more = Array.from({ length: fillers }, (_, at) => `filler${at}`);
-    const uses = [...plain.map(({ name }) => name), ...more].join(', ');
-    return {
-      method: METHODS[method],
-      parameters: [...more, ...plain.map(({ name, isDestructured }, at) => (isDestructured && at % 3 === 2 ? '' : name))],
-      code: `${topLevel.map((name) => `const ${name} = globalThis.${name};`).join(' ')}
+  .map(({ binds, fillers, ...others }) => {
+    const filler = { form: 'plain', property: '', isJoined: false, text: '', isUsed: true } as const;
+    const more = Array.from({ length: fillers }, (_, at): Bind => ({ ...filler, name: `filler${at}` }));
+    return { ...others, binds: [...more, ...binds.filter(({ name }) => !RESERVED.has(name))] };
+  });
+
+type Written = typeof written extends fc.Arbitrary<infer Value> ? Value : never;
+
+const RESERVED = new Set(['as', 'do', 'if', 'in', 'is', 'of', 'eval']);
+const HIDDEN = new Set(['array', 'computed']);
+
+function sampleOf({ binds, kind, method, others, variable, topLevel, className, isStatement }: Written): Sample {
+  const parameters: { readonly texts: string[]; readonly arg: unknown }[] = [];
+  binds.forEach(({ name, form, property, isJoined, text }, at) => {
+    const value = `value${at}`;
+    if (form === 'plain') {
+      parameters.push({ texts: [`${name}${text}`], arg: value });
+      return;
+    }
+    const last = parameters.at(-1);
+    const joined = isJoined && typeof last?.arg === 'object' ? last : { texts: [], arg: {} };
+    if (joined !== last) {
+      parameters.push(joined);
+    }
+    const { texts, arg } = joined as { texts: string[]; arg: Record<string, unknown> };
+    const wanted = form === 'shorthand' ? name : property;
+    const key = wanted in arg ? `${wanted}${at}` : wanted;
+    arg[key] = form === 'nested' ? { inner: value } : form === 'array' ? [value] : value;
+    const forms = {
+      shorthand: key === name ? `${name}${text}` : `${key}: ${name}${text}`,
+      renamed: `${key}: ${name}${text}`,
+      nested: `${key}: { inner: ${name}${text} }`,
+      array: `${key}: [${name}${text}]`,
+      computed: `['${key}']: ${name}${text}`,
+    };
+    texts.push(forms[form]);
+  });
+  const list = parameters.map(({ texts, arg }, at) =>
+    typeof arg === 'string' ? texts.join() : `{ ${texts.join(', ')}, ['x,y']: other${at} = ')' }${at % 2 === 0 ? '' : ' = {}'}`,
+  );
+  const uses = binds.filter(({ isUsed }) => isUsed).map(({ name }) => name);
+  return {
+    method: METHODS[method],
+    names: binds.map(({ name, form }) => (HIDDEN.has(form) ? '' : name)),
+    args: parameters.map(({ arg }) => arg),
+    code: `${topLevel.map((name) => `const ${name} = globalThis.${name};`).join(' ')}
         globalThis.used = [${topLevel.join()}];
         ${isStatement && className !== '' ? '' : 'globalThis.Sample = '}class ${className} {
           ${others.join(' ')}
-          ${kind}${method}(${[...more, ...list].join(', ')}) { ${variable} return [${uses}]; }
+          ${kind}${method}(${list.join(', ')}) { ${variable} return [${uses.join(', ')}]; }
         }${isStatement && className !== '' ? ` globalThis.Sample = ${className}` : ''};`,
-    };
-  })
-  .filter(({ parameters }) => parameters.some(Boolean));
-
-const RESERVED = new Set(['as', 'do', 'if', 'in', 'is', 'of', 'eval']);
-
-/** The sample with one of its names changed to one that a build gave to another parameter: the worst that can be. */
-function withName(sampled: Sample, at: number, name: string): Sample {
-  const old = sampled.parameters[at] as string;
-  return {
-    ...sampled,
-    parameters: sampled.parameters.map((one, index) => (index === at ? name : one)),
-    code: sampled.code.replaceAll(new RegExp(`(?<![\\w$])${old.replace('$', '\\$')}(?![\\w$])`, 'g'), () => name),
   };
+}
+
+/**
+ * The class with one of its names changed to one that a build gave to another parameter: the worst that can be. In
+ * `asShorthand`, that other one is also a property of this name, so that the build writes `{ name }`.
+ */
+function withName(given: Written, at: number, name: string, asShorthand?: number): Written {
+  const changed = given.binds.map((one, index): Bind => {
+    if (index === at) {
+      return { ...one, name };
+    }
+    return index === asShorthand ? { ...one, form: 'renamed', property: name } : one;
+  });
+  return { ...given, binds: changed };
 }
 
 describe('a template that names a parameter', () => {
   test('gets the right one, or is refused at load, whatever the parameters are and whatever built the code', async () => {
-    const seen = { right: 0, refused: 0, misleading: 0 };
+    const seen = { right: 0, refused: 0, misleading: 0, misleadingShorthand: 0, shorthand: 0 };
     await fc.assert(
-      fc.asyncProperty(sample, fc.nat(), fc.boolean(), async (sampled, chosen, isTyped) => {
-        const positions = [...sampled.parameters.keys()].filter((at) => sampled.parameters[at] !== '');
+      fc.asyncProperty(written, fc.nat(), fc.boolean(), async (given, chosen, isTyped) => {
+        const sample = sampleOf(given);
+        const positions = [...sample.names.keys()].filter((at) => sample.names[at] !== '');
+        fc.pre(positions.length > 0);
         const position = positions[chosen % positions.length] as number;
         for (const build of Object.values(BUILDS)) {
-          const built = await build(sampled.code);
-          seen[lock(built, sampled, sampled.parameters[position] as string, isTyped)]++;
+          const built = await build(sample.code);
+          const outcome = lock(built, sample, sample.names[position] as string, isTyped);
+          seen[outcome]++;
+          seen.shorthand += outcome === 'right' && given.binds[position]?.form === 'shorthand' ? 1 : 0;
           // The author's name is one that the minifier gives to another parameter.
-          const given = new ParameterNames(methodOf(load(built), sampled)).names;
-          const taken = given.find((name, at) => at !== position && name.length > 1 && /^\w+$/.test(name) && !sampled.code.includes(name));
-          if (taken !== undefined) {
-            const worse = withName(sampled, position, taken);
+          const taken = namesOf(built, sample).find((bound) => {
+            const isOther = valueOf({ ...bound, shown: '' }, sample.args) !== `value${position}`;
+            return isOther && /^\w{2,}$/.test(bound.name) && !sample.code.includes(bound.name);
+          });
+          if (taken === undefined) {
+            continue;
+          }
+          const { name } = taken;
+          const other = sample.names.findIndex((_, at) => valueOf({ ...taken, shown: '' }, sample.args) === `value${at}`);
+          for (const shorthand of [undefined, other]) {
+            const worse = sampleOf(withName(given, position, name, shorthand));
             const rebuilt = await build(worse.code);
-            seen.misleading += isMisleading(rebuilt, worse, taken) ? 1 : 0;
-            seen[lock(rebuilt, worse, taken, isTyped)]++;
+            seen[shorthand === undefined ? 'misleading' : 'misleadingShorthand'] += isMisleading(rebuilt, worse, name) ? 1 : 0;
+            seen[lock(rebuilt, worse, name, isTyped)]++;
           }
         }
       }),
@@ -190,26 +259,40 @@ describe('a template that names a parameter', () => {
     );
     // Without such cases it would have shown nothing.
     expect(seen.misleading).toBeGreaterThan(RUNS / 4);
+    expect(seen.misleadingShorthand).toBeGreaterThan(RUNS / 4);
     expect(seen.right).toBeGreaterThan(RUNS);
+    expect(seen.shorthand).toBeGreaterThan(RUNS / 10);
     expect(seen.refused).toBeGreaterThan(RUNS);
   }, 180_000);
 
-  test.each([
-    ['two', 2, 300],
-    ['three', 3, 5_000],
-  ])('is refused where a large bundle has names of %s letters for all parameters', (_, letters, topLevel) => {
-    const others = Array.from({ length: topLevel }, (__, at) => `const other${at} = use(); use(other${at}, other${at});`);
-    const large = (id: string): Sample => ({
-      method: 'run',
-      parameters: ['customer', id],
-      code: `${others.join('')} globalThis.Sample = class { run(customer, ${id}) { return [customer, ${id}]; } };`,
+  /** The parameters of a method that gets a customer and the id, which a build gives the name of the other. */
+  const FORMS: Readonly<Record<string, (id: string) => Pick<Sample, 'args'> & { readonly list: string }>> = {
+    'a parameter': (id) => ({ list: `customer, ${id}`, args: ['value0', 'value1'] }),
+    'one in a pattern': (id) => ({ list: `customer, { order: ${id} }`, args: ['value0', { order: 'value1' }] }),
+    'one in the pattern of another': (id) => ({
+      list: `{ customer, order: { of: ${id} } }`,
+      args: [{ customer: 'value0', order: { of: 'value1' } }],
+    }),
+  };
+
+  describe.each(Object.entries(FORMS))('%s', (_form, made) => {
+    test.each([
+      ['two', 2, 300],
+      ['three', 3, 5_000],
+    ])('is refused where a large bundle has names of %s letters for all parameters', (_, letters, topLevel) => {
+      const others = Array.from({ length: topLevel }, (__, at) => `const other${at} = use(); use(other${at}, other${at});`);
+      const large = (id: string): Sample => {
+        const { list, args } = made(id);
+        const code = `${others.join('')} globalThis.Sample = class { run(${list}) { return [customer, ${id}]; } };`;
+        return { method: 'run', names: ['customer', id], args, code };
+      };
+      const build = (code: string): string => bundle(`const { use } = globalThis; ${code}`, { minify: true });
+      const [{ name: taken }] = namesOf(build(large('id').code), large('id')) as [ParameterName];
+      expect(taken).toHaveLength(letters);
+      const built = build(large(taken).code);
+      expect(isMisleading(built, large(taken), taken)).toBe(true);
+      expect(lock(built, large(taken), taken, true)).toBe('refused');
     });
-    const build = (code: string): string => bundle(`const { use } = globalThis; ${code}`, { minify: true });
-    const [taken = ''] = new ParameterNames(methodOf(load(build(large('id').code)), large('id'))).names;
-    expect(taken).toHaveLength(letters);
-    const built = build(large(taken).code);
-    expect(isMisleading(built, large(taken), taken)).toBe(true);
-    expect(lock(built, large(taken), taken, true)).toBe('refused');
   });
 
   test('is refused in a script, which keeps the names of its classes, where another function has a hundred variables', () => {
@@ -217,12 +300,13 @@ describe('a template that names a parameter', () => {
     const uses = locals.map((local) => `use(${local}, ${local}, ${local});`).join('');
     const large = (id: string): Sample => ({
       method: 'run',
-      parameters: ['customer', id],
+      names: ['customer', id],
+      args: ['value0', 'value1'],
       code: `var large = () => { let unused, rare, ${locals.join()}; ${uses} };
         class SampleService { run(customer, ${id}) { return [customer, ${id}]; } } globalThis.Sample = SampleService;`,
     });
     const build = (code: string): string => esbuild(code, { minifyIdentifiers: true, minifyWhitespace: true }).code;
-    const [taken = ''] = new ParameterNames(methodOf(load(build(large('id').code)), large('id'))).names;
+    const [{ name: taken }] = namesOf(build(large('id').code), large('id')) as [ParameterName];
     expect(taken).toHaveLength(2);
     const built = build(large(taken).code);
     expect(built).toContain('class SampleService');
@@ -233,7 +317,8 @@ describe('a template that names a parameter', () => {
   test('is refused where a bundler gave its name to another parameter, though nothing is minified', () => {
     const sampled: Sample = {
       method: 'run',
-      parameters: ['path', 'path2'],
+      names: ['path', 'path2'],
+      args: ['value0', 'value1'],
       code: 'const path = 1; use(path); globalThis.Sample = class { run(path, path2) { return [path, path2]; } };',
     };
     const built = bundle(`const { use } = globalThis; ${sampled.code}`, {});

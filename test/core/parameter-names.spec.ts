@@ -1,10 +1,17 @@
 import { runInThisContext } from 'node:vm';
 import { ParameterNames } from '../../lib/nest/keys/parameter-names';
+import { knownNames } from '../../lib/nest/keys/placeholder';
 
 type Method = (...args: never[]) => unknown;
 
 function namesOf(method: unknown): readonly string[] {
-  return new ParameterNames(method as Method).names;
+  return knownNames({ given: new Map(), source: new ParameterNames(method as Method) });
+}
+
+/** Why the name of the first parameter may not be the author's. */
+function doubtOf(names: ParameterNames): string | undefined {
+  const [first] = names.bound;
+  return first && names.doubt(first);
 }
 
 /** The value of an expression of JavaScript, as no compiler has touched it. */
@@ -20,7 +27,7 @@ function classOf(members: string, name = ''): { readonly prototype: { readonly r
 /** Whether the name of the first parameter is believed to be the author's. */
 function isTrusted(members: string, declared?: number, name?: string): boolean {
   const owner = classOf(members, name);
-  return new ParameterNames(owner.prototype.run, owner as unknown as Function, declared).doubt(0) === undefined;
+  return doubtOf(new ParameterNames(owner.prototype.run, owner as unknown as Function, declared)) === undefined;
 }
 
 describe('parameter names are read from', () => {
@@ -54,7 +61,8 @@ describe('parameter names are read from', () => {
 
   test.each([
     ['a plain method', prototype.plain, ['one', 'two', '...rest']],
-    ['a method with destructuring', prototype.nested, ['', 'list', 'last']],
+    ['a method with destructuring', prototype.nested, ['a', 'b', 'list', 'last']],
+    ['patterns', evaluate('({ a, b: { c = 1, ...d }, [e]: f }, [g, , [h]] = [], ...i) => 1'), ['a', 'c', '...d', 'f', 'g', 'h', '...i']],
     ['a generator with comments', prototype.commented, ['one', 'two']],
     ['a computed name', prototype['computed(name)'], ['one']],
     ['a name that is a string', prototype['a string (one, two)'], ['only']],
@@ -92,6 +100,12 @@ describe('a parameter name', () => {
     ['of two letters, the only one of a method', 'run(id) {}', undefined],
     ['of two letters, the only short one beside destructured ones', 'run(id, { a }, ...r) {}', 3],
     ['with a number', 'run(account1, account2) {}', undefined],
+    ['of two letters in a pattern', 'run({ id }) {}', 1],
+    ['of two letters in a pattern, beside others that are those of properties', 'run({ id, to, a: { b } }) {}', 1],
+    ['of two letters in a pattern, the only one that is renamed', 'run({ customer: id, to }) {}', 1],
+    ['of two letters in a pattern, beside what no template can mean', 'run({ id, ...a }, [b]) {}', 2],
+    ['of two letters in a pattern, in a class with a longer variable', 'constructor(service) {} run({ customer: id }, to) {}', 2],
+    ['of four letters in a pattern', 'run({ id: user, to: b }, a) {}', 2],
   ])('%s is trusted', (_, members, declared) => {
     expect(isTrusted(members, declared)).toBe(true);
   });
@@ -121,19 +135,24 @@ describe('a parameter name', () => {
     ['of two letters, where only generated variables are longer', 'run(id, to) { const _this = this; const __args = 1; }', 2],
     ['of two letters, where eval keeps other names', 'debug(expression) { return eval(expression); } run(id, to) {}', 2],
     ['that a bundler may have given to another one', 'run(user2, user22) { const long = 1; }', 2],
+    ['that a bundler may have given to another one of a pattern', 'run({ user2, user: user22 }) { const long = 1; }', 1],
+    ['of one letter in a pattern', 'constructor(service) {} run({ a }) {}', 1],
+    ['of two letters in a pattern, beside a short parameter', 'run({ id }, to) {}', 2],
+    ['of two letters, beside a short renamed one', 'run(id, { customer: to }) {}', 2],
+    ['of two letters in a pattern, where another parameter was dropped', 'run({ id }) {}', 2],
   ])('%s is not', (_, members, declared) => {
     expect(isTrusted(members, declared)).toBe(false);
   });
 
   test('of two letters is not trusted in a function, of which a minifier may have dropped another parameter', () => {
     const method = evaluate('function (id) {}') as Method;
-    expect(new ParameterNames(method, undefined, undefined).doubt(0)).toBeDefined();
-    expect(new ParameterNames(method, undefined, 1).doubt(0)).toBeUndefined();
+    expect(doubtOf(new ParameterNames(method, undefined, undefined))).toBeDefined();
+    expect(doubtOf(new ParameterNames(method, undefined, 1))).toBeUndefined();
   });
 
   test('of a method that comes from elsewhere is not trusted for the sake of its class', () => {
     const wrapper = classOf('run(id, to) {}').prototype.run;
     const owner = classOf('constructor(service) {}') as unknown as Function;
-    expect(new ParameterNames(wrapper, owner, 2).doubt(0)).toBeDefined();
+    expect(doubtOf(new ParameterNames(wrapper, owner, 2))).toBeDefined();
   });
 });

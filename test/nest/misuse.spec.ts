@@ -89,7 +89,7 @@ describe('when the class is loaded', () => {
   test('a one-letter parameter name is not trusted, and a hidden one not guessed', () => {
     const minified = async (e: string): Promise<string> => e;
     expect(messageOf(() => load('balance:<e>', minified))).toMatch(
-      /^Balance\.credit: .*in minified code .* Put @LockKey\('e'\) before the parameter, or write its position/,
+      /^Balance\.credit: .*one that a minifier gave .* Write its position, such as <0> for the first one, or put @LockKey\('e'\) before/,
     );
     const wrapped = async (...args: unknown[]): Promise<unknown> => args;
     expect(messageOf(() => load('balance:<customerId>', wrapped))).toMatch(/are: \.\.\.args\. .*another decorator wrapped the method/);

@@ -1,14 +1,6 @@
 import { LockConfigurationError } from '../../core/words/errors.js';
 import { checkKey, formatValue, separates } from '../../core/words/lock-key.js';
-import type { ParameterNames } from './parameter-names.js';
-
-/** Where a placeholder finds its value: an argument, and a path into it. */
-interface Placeholder {
-  /** The placeholder itself, for messages. */
-  readonly shown: string;
-  readonly index: number;
-  readonly path: readonly string[];
-}
+import { knownNames, placeholderOf, refuseDefault, valueOf, type Parameters, type Placeholder } from './placeholder.js';
 
 /** `${id}`, `{{id}}`, `{id.of.it}`, `[id]` and `{0}`; with the name, where the text may also mean itself. */
 const IN_BRACES = /\$\{.*?\}|\{\{.*?\}\}|[{[]\s*([\p{ID_Continue}$]+)\s*(?:\.[^{}[\]]*)?[}\]]/gu;
@@ -17,14 +9,6 @@ const AFTER_SIGN = /([\p{ID_Continue}>:]?)(:\$?|[$#])([\p{ID_Start}_][\p{ID_Cont
 
 /** Turns the arguments of a call into the key to lock; throws `LockKeyError`. */
 export type KeyOfArguments = (args: readonly unknown[]) => string;
-
-/** What a template may name. */
-export interface Parameters {
-  /** By `@LockKey`, at its position. */
-  readonly given: ReadonlyMap<number, string>;
-  /** As the source of the method has them; read when it is asked for. */
-  readonly source: ParameterNames;
-}
 
 /**
  * Compiles `'balance:<customerId>'`, `'<dto.accountId>'`, `'<0>'` or `'<1.id>'` for a method with these parameters.
@@ -36,14 +20,19 @@ export function compileKeyTemplate(template: string, parameters: Parameters, sit
   refuseOtherSyntax(template, pieces, parameters, site);
   const literals = pieces.filter((_, index) => index % 2 === 0);
   refuseUnseparated(literals, template, site);
-  const placeholders = pieces.filter((_, index) => index % 2 === 1).map((text) => resolve(text, parameters, template, site));
+  const inTemplate = `${site}: the key template '${template}'`;
+  const placeholders = pieces.filter((_, index) => index % 2 === 1).map((text) => placeholderOf(text, parameters, inTemplate));
   const inKey = `${site}: the key '${template}'`;
   return (args) => {
     let key = literals[0] as string;
     for (let at = 0; at < placeholders.length; at++) {
       const placeholder = placeholders[at] as Placeholder;
       const { index, path, shown } = placeholder;
-      key += formatValue(path.length === 0 ? args[index] : valueOf(placeholder, args), shown, inKey) + literals[at + 1];
+      const value = path.length === 0 ? args[index] : valueOf(placeholder, args);
+      if (value === undefined) {
+        refuseDefault(placeholder, parameters, inKey);
+      }
+      key += formatValue(value, shown, inKey) + literals[at + 1];
     }
     return checkKey(key, inKey);
   };
@@ -115,62 +104,4 @@ function badBrackets(template: string, site: string): LockConfigurationError {
     `${site}: the key template '${template}' has a '<' or '>' without its pair. ` +
       'Write a placeholder as <name>, <name.path> or <0>; for a key that holds these characters use a function.',
   );
-}
-
-function resolve(text: string, parameters: Parameters, template: string, site: string): Placeholder {
-  const [head = '', ...path] = text.split('.');
-  const inTemplate = `${site}: the key template '${template}'`;
-  if (head === '' || path.includes('')) {
-    throw new LockConfigurationError(
-      `${inTemplate} has an empty placeholder <${text}>. Write the name of a parameter, as in <customerId>.`,
-    );
-  }
-  const { given } = parameters;
-  if (/^\d+$/.test(head)) {
-    if (Number(head) >= parameters.source.count) {
-      throw new LockConfigurationError(
-        `${inTemplate} names <${text}>, but the method has ${parameters.source.count} parameters, and positions start at 0. Correct the position.`,
-      );
-    }
-    return { shown: `<${text}>`, index: Number(head), path };
-  }
-  for (const [index, name] of given) {
-    if (name === head) {
-      return { shown: `<${text}>`, index, path };
-    }
-  }
-  const { source } = parameters;
-  const index = source.names.indexOf(head);
-  const doubt = index < 0 ? undefined : source.doubt(index);
-  if (index >= 0 && doubt === undefined) {
-    return { shown: `<${text}>`, index, path };
-  }
-  const cure = 'Use @LockKey() on the parameter, a position such as <0>, or a function of the arguments.';
-  if (doubt !== undefined) {
-    throw new LockConfigurationError(
-      `${inTemplate} names <${text}>, but ${doubt}. Put @LockKey('${head}') before the parameter, or write its position, such as <0> for the first one.`,
-    );
-  }
-  const known = knownNames(parameters).join(', ');
-  throw new LockConfigurationError(
-    known === ''
-      ? `${inTemplate} names <${text}>, but the parameter names of this method are hidden: it has none, or another decorator wrapped it. ${cure}`
-      : `${inTemplate} names <${text}>, but the parameters of this method are: ${known}. Correct the name. ` +
-          `Where the code is minified or another decorator wrapped the method: ${cure}`,
-  );
-}
-
-function knownNames({ given, source }: Parameters): string[] {
-  return [...given.values(), ...source.names].filter((name) => name !== '');
-}
-
-function valueOf(placeholder: Placeholder, args: readonly unknown[]): unknown {
-  let value = args[placeholder.index];
-  for (const name of placeholder.path) {
-    if (value === undefined || value === null) {
-      return value;
-    }
-    value = (value as Readonly<Record<string, unknown>>)[name];
-  }
-  return value;
 }

@@ -1,4 +1,5 @@
-import type { Expression, Function as FunctionNode, Node, Pattern } from 'acorn';
+import type { Expression, Function as FunctionNode, Node } from 'acorn';
+import { boundNames, isShorthand, type BoundName } from './bound-names.js';
 import { parseExpression, parseFunction, parseMethod, partsOf, sourceOf, variablesOf } from './syntax.js';
 
 /** Minifiers give names of so many letters only where 220,000 shorter ones are taken. */
@@ -7,23 +8,32 @@ const NEVER_MINIFIED = 4;
 /** How many names of one letter there are: `a` to `z`, `A` to `Z`, `$` and `_`. */
 const ONE_LETTER_NAMES = 54;
 
+/** A name that a parameter binds: its own, or one of its pattern. */
+export interface ParameterName extends BoundName {
+  /** The position of the parameter. */
+  readonly index: number;
+}
+
 /**
- * The parameters of a method, read from its source. A name is trusted only where it is certain that it is the author's:
+ * The names that the parameters of a method bind, read from its source. A name is trusted only where it is certain that it is the author's:
  *
  * | name | trusted |
  * |---|---|
  * | one letter | never |
- * | two or three letters | where no other parameter has a short name, or a variable shows that nothing was minified |
+ * | two or three letters | where no other name that a template can mean is short, or a variable shows that nothing was minified |
  * | four letters and more | always |
  * | `id2` beside `id22` | never: bundlers rename `id` to `id2` and `id2` to `id22` |
+ *
+ * Another name is not short for this where it is a shorthand, `{ to }`: minifiers would have written `{ to: a }`. But `{ id }` beside a
+ * short `e` may have been written `{ id: customer }`, and `e` may have been `id`.
  *
  * A variable of four letters shows it for its class, and one of three for its method where the class has its long name in its text. Minifiers
  * that keep the names of classes give the shortest name that the method does not use yet. Those that number the variables of a whole
  * bundle shorten the names of its classes too.
  */
 export class ParameterNames {
-  /** By position: a destructured one is `''`, a rest one starts with `...`. Empty where the source is hidden. */
-  readonly names: readonly string[];
+  /** In the order of the source; empty where that is hidden. */
+  readonly bound: readonly ParameterName[];
   /** How many arguments can have a meaning; `Infinity` where it is not known. */
   readonly count: number;
   readonly #syntax: FunctionNode | undefined;
@@ -38,29 +48,36 @@ export class ParameterNames {
     this.#owner = owner;
     const written = parseFunction(this.#source);
     this.#syntax = written ?? parseMethod(this.#source);
-    this.names = this.#syntax?.params.map(nameOf) ?? [];
-    this.count = this.#syntax && !takesMore(this.#syntax) ? Math.max(this.names.length, declared ?? 0) : Infinity;
-    this.#isComplete = declared === undefined ? !written : declared === this.names.length;
+    const { params = [] } = this.#syntax ?? {};
+    this.bound = params.flatMap((parameter, index) => boundNames(parameter).map((one) => Object.assign(one, { index })));
+    this.count = this.#syntax && !takesMore(this.#syntax) ? Math.max(params.length, declared ?? 0) : Infinity;
+    this.#isComplete = declared === undefined ? !written : declared === params.length;
   }
 
-  /** Why the name of a parameter may not be the author's; undefined where it is. */
-  doubt(index: number): string | undefined {
-    const name = this.names[index] as string;
-    const others = this.names.filter((other, at) => at !== index && /^[^.]/.test(other));
+  /** Whether the method may have a default value where an argument has nothing at the path. */
+  hasDefault(index: number, path: readonly string[]): boolean {
+    const isOnWay = (one: ParameterName): boolean => one.path.every((name, at) => (path[at] ?? name) === name);
+    return this.bound.some((one) => one.index === index && one.hasDefault && isOnWay(one));
+  }
+
+  /** Why a name may not be the author's; undefined where it is. */
+  doubt(bound: ParameterName): string | undefined {
+    const { name } = bound;
+    const others = this.bound.filter((other) => other !== bound);
     const pushedAside = /\d$/.test(name)
-      ? others.find((other) => other.startsWith(name) && /^\d+$/.test(other.slice(name.length)))
+      ? others.find((other) => other.name.startsWith(name) && /^\d+$/.test(other.name.slice(name.length)))
       : undefined;
     if (pushedAside !== undefined) {
-      return `beside ${pushedAside} it may be the name that a bundler gave to another parameter`;
+      return `beside ${pushedAside.name} it may be the name that a bundler gave to another parameter`;
     }
     if (name.length >= NEVER_MINIFIED) {
       return undefined;
     }
     // The parameter that the template means is still here, under another short name, or it is this one.
-    const isOnlyShort = this.#isComplete && others.every((other) => other.length >= NEVER_MINIFIED);
+    const isOnlyShort = this.#isComplete && !others.some(isShort);
     return name.length > 1 && (isOnlyShort || this.#isUnminified())
       ? undefined
-      : 'in minified code so short a name may be that of another parameter';
+      : 'so short a name may also be one that a minifier gave to another parameter, and nothing in the class rules that out';
   }
 
   /** Minifiers shorten all variables of a class, so a longer one shows that there was none. */
@@ -82,17 +99,9 @@ export class ParameterNames {
   }
 }
 
-function nameOf(parameter: Pattern): string {
-  switch (parameter.type) {
-    case 'Identifier':
-      return parameter.name;
-    case 'AssignmentPattern':
-      return nameOf(parameter.left);
-    case 'RestElement':
-      return `...${nameOf(parameter.argument)}`;
-    default:
-      return '';
-  }
+/** Whether a name may be a minifier's, in the place of one that a template can mean. */
+function isShort(bound: ParameterName): boolean {
+  return bound.name.length < NEVER_MINIFIED && bound.hiddenBy === undefined && !isShorthand(bound);
 }
 
 function takesMore(method: FunctionNode): boolean {

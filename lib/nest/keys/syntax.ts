@@ -1,5 +1,6 @@
 import type { AnyNode, Expression, Function as FunctionNode, Node, Pattern } from 'acorn';
 import { parser } from './acorn.js';
+import { boundNames } from './bound-names.js';
 
 /** The source text of a function or class. */
 export function sourceOf(value: Function): string {
@@ -43,27 +44,14 @@ export function partsOf(code: Node): AnyNode[] {
 export function variablesOf(code: Node): string[] {
   return partsOf(code).flatMap((part) => {
     if (isFunction(part)) {
-      return part.params.flatMap(boundBy);
+      return part.params.flatMap(namesIn);
     }
-    return part.type === 'VariableDeclarator' ? boundBy(part.id) : [];
+    return part.type === 'VariableDeclarator' ? namesIn(part.id) : [];
   });
 }
 
-function boundBy(pattern: Pattern | null): string[] {
-  switch (pattern?.type) {
-    case 'Identifier':
-      return [pattern.name];
-    case 'AssignmentPattern':
-      return boundBy(pattern.left);
-    case 'RestElement':
-      return boundBy(pattern.argument);
-    case 'ArrayPattern':
-      return pattern.elements.flatMap(boundBy);
-    case 'ObjectPattern':
-      return pattern.properties.flatMap((property) => boundBy(property.type === 'Property' ? property.value : property));
-    default:
-      return [];
-  }
+function namesIn(pattern: Pattern): string[] {
+  return boundNames(pattern).map(({ name }) => name);
 }
 
 function isFunction(code: Node): code is FunctionNode {
