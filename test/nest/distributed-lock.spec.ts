@@ -36,6 +36,7 @@ import { EventEmitter } from 'node:events';
 import PQueue from 'p-queue';
 import { firstValueFrom, interval, Observable, of, Subject, take, tap, throwError, toArray } from 'rxjs';
 import request from 'supertest';
+import { EntityService, locked } from '../readme/entity-service';
 import { watchRejections } from '../support/watch-rejections';
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
@@ -793,6 +794,37 @@ describe('a key function and @LockKey', () => {
     expect(await sample.transfer('2', '1')).toEqual(['k:1', 'k:2']);
     expect(await sample.named('7')).toEqual(['k:7']);
   });
+
+  test('a method of a base class locks another key in each subclass', async () => {
+    @Injectable()
+    class Users extends EntityService {
+      readonly entity = 'user';
+    }
+    @Injectable()
+    class Orders extends EntityService {
+      readonly entity = 'order';
+    }
+    const module = await makeModule({ providers: [Users, Orders] });
+    const services = [module.get(Users), module.get(Orders)];
+    await Promise.all(services.map((service) => service.update('1', new AbortController().signal)));
+    expect(locked).toEqual(['user:1', 'order:1']);
+  });
+});
+
+test('a template names what the method destructures, as handlers of commands do', async () => {
+  interface Credit {
+    readonly customerId: string;
+    readonly order: { readonly id: number };
+  }
+  @Injectable()
+  class Sample {
+    @DistributedLock('balance:<customerId>:<orderId>')
+    async execute({ customerId, order: { id: orderId } }: Credit): Promise<unknown> {
+      return [customerId, orderId, currentLock()?.keys];
+    }
+  }
+  const sample = await provide(Sample);
+  expect(await sample.execute({ customerId: '7', order: { id: 8 } })).toEqual(['7', 8, ['balance:7:8']]);
 });
 
 test('ModuleRef.create gives instances their service too', async () => {

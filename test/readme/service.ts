@@ -56,17 +56,3 @@ subscribe(LOCK_CHANNEL, (message) => {
     histogram.record(event.waitedMs, { lock: event.name, gaveUp: event.gaveUp ?? 'no' });
   }
 });
-
-export class OrderService {
-  readonly tenant: string = 'acme';
-
-  @DistributedLock({
-    key(this: OrderService, id: string) {
-      return lockKey`${this.tenant}:order:${id}`;
-    },
-    signal: (_id: string, client: AbortSignal) => client,
-  })
-  async ship(id: string, client: AbortSignal): Promise<void> {
-    await Promise.resolve([id, client]);
-  }
-}
