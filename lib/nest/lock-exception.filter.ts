@@ -50,7 +50,7 @@ function kindOf(error: LockError): string {
 }
 
 function answerTo(error: LockError, host: ArgumentsHost): unknown {
-  const body = error.toJSON();
+  const body = { ...error.toJSON() };
   switch (host.getType<'http' | 'rpc' | 'ws' | 'graphql'>()) {
     case 'http':
       return reply(host.switchToHttp().getResponse(), body);

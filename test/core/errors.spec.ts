@@ -46,6 +46,15 @@ describe.each(Object.entries(ERRORS))('%s', (name, [make, status, code, text]) =
     expect(error.extensions).toEqual({ statusCode: status, code, ...retry });
   });
 
+  test('has its detail for tools that copy all properties of its JSON, as vitest does, but for nobody else', () => {
+    const body = error.toJSON();
+    expect(Object.getOwnPropertyNames(body).map((key) => body[key as keyof typeof body])).toContain(DETAIL);
+    for (const copy of [body, { ...body }, structuredClone(body), error.extensions, Object.assign({}, body)]) {
+      expect(JSON.stringify(copy)).not.toContain('host-3');
+      expect(Object.values(copy)).not.toContain(DETAIL);
+    }
+  });
+
   test('says in its message what happened, without the key and the host, and in its stack everything', () => {
     expect(error.message).toMatch(/^[A-Z].{20,}\.$/);
     expect(error.message).not.toMatch(/host-3|"k"|refused/);

@@ -61,6 +61,7 @@ const LONG = [
   'test/transaction/',
   'test/package/matrix.spec.ts',
   'test/package/store-contract.spec.ts',
+  'test/package/developer-tools.spec.ts',
   // What a user of the page does is in test/page/browser.spec.ts.
   'test/page/views.spec.ts',
   'test/page/places.spec.ts',

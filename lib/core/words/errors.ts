@@ -70,8 +70,16 @@ export abstract class LockError extends Error {
 
   /** What clients may read, with the standard text of the status as `message`. */
   toJSON(): LockErrorBody {
-    return { statusCode: this.status, message: STATUS_CODES[this.status] ?? 'Error', code: this.code };
+    return showDetail({ statusCode: this.status, message: STATUS_CODES[this.status] ?? 'Error', code: this.code }, this);
   }
+}
+
+/**
+ * Adds the detail for vitest, which prints an error as its `toJSON()` has it, and under it a `codeFrame`. JSON, spreads and
+ * clones leave out what is not enumerable, and no schema of an answer has this name.
+ */
+function showDetail(body: LockErrorBody, { detail }: LockError): LockErrorBody {
+  return Object.defineProperty(body, 'codeFrame', { value: detail });
 }
 
 /** Whether `error` comes from this library, from whichever copy of it. */
@@ -129,7 +137,7 @@ export class LockNotAcquiredError extends LockError {
   }
 
   override toJSON(): LockErrorBody {
-    return { ...super.toJSON(), retryAfterMs: this.retryAfterMs };
+    return showDetail({ ...super.toJSON(), retryAfterMs: this.retryAfterMs }, this);
   }
 }
 
