@@ -104,7 +104,10 @@ export class Locks {
     const releases = new BackgroundReleases(store, clock, lifecycle);
     const lines = new Lines(store, clock, releases, lifecycle.closed);
     outages.followedBy(
-      () => trials.begin(),
+      () => {
+        trials.begin();
+        lines.holdBack();
+      },
       () => lines.wake(),
     );
     const leases = new Leases({ name, store, clock, lifecycle, lines, releases, events: reporter });

@@ -86,7 +86,7 @@ export class Entrance {
       return enclosing instanceof Lease && this.#reenters(enclosing, acquisition, listener);
     }
     const { availability, clock, lifecycle, lines, store } = this.#parts;
-    if (lifecycle.isClosing || lines.lineOf(key) || (availability.isFailing && availability.isAway)) {
+    if (lifecycle.isClosing || !lines.mayGoStraight(key) || (call.onUnavailable === 'throw' && availability.isAway)) {
       return false;
     }
     const lease = acquisition.newLease(key);

@@ -25,6 +25,7 @@ export class Lines implements TurnListener {
   /** What the names of its places start with: several applications may share one store in memory. */
   readonly #id = randomUUID().slice(0, 8);
   #places = 0;
+  #isHeldBack = false;
 
   constructor(store: LockStore, clock: Clock, releases: BackgroundReleases, closed: AbortSignal) {
     this.#store = store;
@@ -36,6 +37,11 @@ export class Lines implements TurnListener {
   /** The line of a key; undefined where no call here wants the key. */
   lineOf(key: string): Line | undefined {
     return this.#lines.get(key);
+  }
+
+  /** Whether a call may ask for a key at once: no other call here wants it, and the last attempt did not fail. */
+  mayGoStraight(key: string): boolean {
+    return !this.#isHeldBack && this.#lines.get(key) === undefined;
   }
 
   /** Whether the store knows which processes wait. */
@@ -130,8 +136,14 @@ export class Lines implements TurnListener {
     }
   }
 
+  /** The last attempt failed: the calls to come look first whether the store is away. */
+  holdBack(): void {
+    this.#isHeldBack = true;
+  }
+
   /** The store answers again. */
   wake(): void {
+    this.#isHeldBack = false;
     this.#all.forEach((line) => line.wake());
   }
 

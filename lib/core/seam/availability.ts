@@ -28,8 +28,6 @@ export class Availability {
   #refusingSince: number | undefined;
   #refusedAt = 0;
   #attemptsFail = false;
-  /** Whether the last command failed. A field, since each acquire reads it. */
-  isFailing = false;
   #failure: LockError | undefined;
   /** The codes that were answered instead of grants in this outage: '' for no answer. */
   readonly #codes = new Set<string>();
@@ -57,7 +55,6 @@ export class Availability {
     } else if (this.#silentSince === undefined || now - this.#failedAt >= OUTDATED_AFTER_MS) {
       this.#silentSince = now;
     }
-    this.isFailing = true;
     this.#failedAt = now;
     this.#failure = error;
     this.#attemptsFail ||= isAttempt;
@@ -78,7 +75,6 @@ export class Availability {
     }
     const awayMs = this.#clock.monotonic() - this.#failingSince;
     this.#failingSince = undefined;
-    this.isFailing = false;
     this.#attemptsFail = false;
     this.#failure = undefined;
     this.#codes.clear();
