@@ -53,7 +53,7 @@ export abstract class LockError extends Error {
   constructor(message: string, detail: string, key = '', options?: { readonly cause?: unknown }) {
     super(printable(message), options);
     this.key = key;
-    Object.defineProperty(this, 'detail', { value: printable(detail), writable: true, configurable: true });
+    putHidden(this, 'detail', printable(detail));
     beginStack(this, () => `${this.name}: ${this.detail}`, new.target);
   }
 
@@ -70,16 +70,15 @@ export abstract class LockError extends Error {
 
   /** What clients may read, with the standard text of the status as `message`. */
   toJSON(): LockErrorBody {
-    return showDetail({ statusCode: this.status, message: STATUS_CODES[this.status] ?? 'Error', code: this.code }, this);
+    const body = { statusCode: this.status, message: STATUS_CODES[this.status] ?? 'Error', code: this.code };
+    // vitest prints an error as its `toJSON()` has it, and under it a `codeFrame`. JSON, spreads and clones leave it out.
+    return putHidden(body, 'codeFrame', this.detail);
   }
 }
 
-/**
- * Adds the detail for vitest, which prints an error as its `toJSON()` has it, and under it a `codeFrame`. JSON, spreads and
- * clones leave out what is not enumerable, and no schema of an answer has this name.
- */
-function showDetail(body: LockErrorBody, { detail }: LockError): LockErrorBody {
-  return Object.defineProperty(body, 'codeFrame', { value: detail });
+/** Adds what is not enumerable. */
+function putHidden<Target extends object>(target: Target, name: string, value: unknown): Target {
+  return Object.defineProperty(target, name, { value, writable: true, configurable: true });
 }
 
 /** Whether `error` comes from this library, from whichever copy of it. */
@@ -137,7 +136,7 @@ export class LockNotAcquiredError extends LockError {
   }
 
   override toJSON(): LockErrorBody {
-    return showDetail({ ...super.toJSON(), retryAfterMs: this.retryAfterMs }, this);
+    return Object.assign(super.toJSON(), { retryAfterMs: this.retryAfterMs });
   }
 }
 
@@ -265,15 +264,11 @@ export function asLockError(error: unknown, key: string): LockError {
 function beginStack(error: Error, text: () => string, made: Function): void {
   const trace: { stack?: string } = {};
   Error.captureStackTrace(trace, made);
-  const put = (value: unknown): void => {
-    Object.defineProperty(error, 'stack', { value, writable: true, configurable: true });
-  };
+  const put = (value: unknown): void => void putHidden(error, 'stack', value);
   Object.defineProperty(error, 'stack', {
     configurable: true,
     get: () => {
-      const { stack = '' } = trace;
-      const frames = stack.indexOf('\n');
-      put(frames === -1 ? text() : `${text()}${stack.slice(frames)}`);
+      put(text() + (/\n[^]*/.exec(trace.stack ?? '')?.[0] ?? ''));
       return error.stack;
     },
     set: put,

@@ -13,6 +13,8 @@ const SPECIAL = /[%:{}<\u0000-\u001f\u007f]/g;
 // eslint-disable-next-line no-control-regex -- control characters are what it finds
 const SEPARATOR = /[:{}\u0000-\u001f\u007f]/;
 
+const OBJECT_CURE = 'Make sure to name its id: key: (id) => lockKey`order:${id.…}`.';
+
 /** What stands for a parameter in the key template of a decorator. */
 const PLACEHOLDER = /<[\p{ID_Continue}$]+(?:\.[\p{ID_Continue}$]+)*>/u;
 
@@ -70,58 +72,40 @@ export function formatValue(value: unknown, placeholder: string, site: string): 
       }
       break;
     case 'number':
-      if (Number.isSafeInteger(value) || (Number.isFinite(value) && !Number.isInteger(value))) {
+      // The remainder of an integer is 0, and that of Infinity NaN.
+      if (Number.isSafeInteger(value) || Math.abs(value % 1) > 0) {
         return String(value);
       }
       break;
     case 'bigint':
     case 'boolean':
       return String(value);
-    case 'object':
-      if (value !== null) {
-        return formatValue(plainOf(value, placeholder, site), `toJSON() of ${placeholder}`, site);
+    case 'object': {
+      const json = jsonOf(value, placeholder, site);
+      if (json === null || typeof json === 'string' || typeof json === 'number') {
+        return formatValue(json, `toJSON() of ${placeholder}`, site);
       }
+    }
   }
-  throw new LockKeyError(`${site}: ${placeholder} is ${refusalOf(value)}`);
+  throw new LockKeyError(`${site}: ${placeholder} is ${kindOf(value)}, ${refusalOf(value)}`);
 }
 
-/**
- * The text or number that stands for an object in JSON, such as that of a `Date`, an `ObjectId` or a `Decimal`. Throws
- * `LockKeyError` for an object that has none.
- */
-function plainOf(value: object, placeholder: string, site: string): string | number {
-  let json: unknown;
-  let hasJson: boolean;
+/** What `toJSON()` of a value gives; undefined where it has none. */
+function jsonOf(value: unknown, placeholder: string, site: string): unknown {
   try {
-    const { toJSON } = value as { readonly toJSON?: unknown };
-    hasJson = typeof toJSON === 'function';
-    json = hasJson ? Reflect.apply(toJSON as Function, value, []) : undefined;
+    return (value as { toJSON?(): unknown } | null)?.toJSON?.();
   } catch (cause) {
-    throw new LockKeyError(`${site}: ${placeholder} is ${kindOf(value)} whose toJSON() threw an error. ${cureOf(value)}`, '', { cause });
+    throw new LockKeyError(`${site}: toJSON() of ${placeholder} threw an error. ${OBJECT_CURE}`, '', { cause });
   }
-  if (typeof json === 'string' || typeof json === 'number') {
-    return json;
-  }
-  const given = hasJson ? ` whose toJSON() gives ${kindOf(json)}` : '';
-  throw new LockKeyError(`${site}: ${placeholder} is ${refusalOf(value, given)}`);
 }
 
-/** What is wrong with a value for a key, and what to write instead: the end of a message. */
-function refusalOf(value: unknown, more = ''): string {
+/** Why a value cannot be part of a key, and what to write instead. */
+function refusalOf(value: unknown): string {
   if (Number.isInteger(value)) {
-    return `${String(value)}: beyond 2^53, several ids are the same number. Pass the id as a string or a bigint, in JSON as a string.`;
+    return 'but beyond 2^53 several ids are one number. Pass it as text or bigint.';
   }
-  return `${kindOf(value)}${more}, which cannot be part of a key. ${cureOf(value)}`;
-}
-
-function cureOf(value: unknown): string {
-  if (Array.isArray(value)) {
-    return 'Make sure that it is one value, or lock each of them: key: (ids) => ids.map((id) => lockKey`order:${id}`).';
-  }
-  if (typeof value === 'object' && value !== null && !(value instanceof Promise)) {
-    return 'Make sure to name what is its id, as text or number: key: (id) => lockKey`order:${id.…}`.';
-  }
-  return 'Make sure that it is a non-empty string, a finite number, a bigint or a boolean.';
+  const cure = typeof value === 'object' && value ? OBJECT_CURE : 'Make sure that it is text, a finite number, a bigint or a boolean.';
+  return `which cannot be part of a key. ${cure}`;
 }
 
 /**

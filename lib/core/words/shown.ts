@@ -12,21 +12,17 @@ export function shown(value: unknown): string {
   }
 }
 
+const KINDS: Readonly<Record<string, string | undefined>> = { string: 'a string', object: 'an object', function: 'a function' };
+
 /** A value for a message, without its content where that may be large or private. */
 export function kindOf(value: unknown): string {
-  if (value === '') {
-    return 'an empty string';
-  }
   if (Array.isArray(value)) {
     return value.length === 0 ? 'an empty list' : 'an array';
   }
-  if (typeof value === 'string') {
-    return 'a string';
+  if (value instanceof Promise) {
+    return 'a promise';
   }
-  if (typeof value === 'object' && value !== null) {
-    return value instanceof Promise ? 'a promise' : 'an object';
-  }
-  return typeof value === 'function' ? 'a function' : String(value);
+  return value === '' ? 'an empty string' : (value !== null && KINDS[typeof value]) || String(value);
 }
 
 /** Keys, as messages name them. */
