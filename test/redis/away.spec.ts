@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { LockStoreError } from '../../lib/core/words/errors';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
@@ -46,4 +47,24 @@ test.each([
   await until('service', async () => (await failure(locks.withLock('k', () => undefined))) === undefined);
   expect(await Promise.all(['a', 'b', 'c'].map((key) => locks.withLock(key, () => 'in')))).toEqual(['in', 'in', 'in']);
   expect(troubles.slice(0, 2).map(({ type }) => type)).toEqual(['storeUnavailable', 'storeAnswered']);
+});
+
+test('calls that wait for a server which grants nothing do not ask it each by itself', async () => {
+  const locks = makeLocks(store, { wait: 60_000 });
+  await locks.withLock('k', () => undefined);
+  await server.client.config('SET', 'maxmemory', '1');
+  const calls = Array.from({ length: 300 }, (_, at) => locks.withLock(`k${at}`, () => undefined));
+  await until('that the store counts as away', async () => ((await locks.health()).refusingMs ?? 0) > 2_000);
+  const scripts = async (): Promise<number> =>
+    [...(await server.client.info('commandstats')).matchAll(/^cmdstat_evalsha:calls=(\d+)/gm)].reduce(
+      (sum, [, count]) => sum + Number(count),
+      0,
+    );
+  const [before, startedAt] = [await scripts(), performance.now()];
+  await sleep(2_000);
+  const perSecond = ((await scripts()) - before) / ((performance.now() - startedAt) / 1_000);
+  // One call in 500 ms, an attempt that nobody waits for each second, and what a health check asks.
+  expect(perSecond).toBeLessThan(10);
+  await server.client.config('SET', 'maxmemory', '0');
+  await Promise.all(calls);
 });
