@@ -45,8 +45,8 @@ export class Participant {
       wall: () => Math.floor(1_700_000_000_000 + timeline.now),
       simulated: {
         RedisConnection: class {
-          constructor(url: string, _batch: unknown, onReady: (address: string) => void) {
-            const host = hosts.find((each) => url.endsWith(`//${each.name}`)) as Host;
+          constructor({ source }: { readonly source: string }, _batch: unknown, onReady: (address: string) => void) {
+            const host = hosts.find((each) => source.endsWith(`//${each.name}`)) as Host;
             const link = new Link(participant, host, onReady);
             participant.links.push(link);
             // oxlint-disable-next-line no-constructor-return -- the link is the connection
