@@ -21,7 +21,11 @@ test('the figures are those of the last run of the benchmark', () => {
   expect(short).toContain(`takes ${figure('fleet commands').value.toFixed(1)} Redis commands`);
   expect(short).toContain(`through in ${figure('fleet').ratio.toFixed(2)} × the time`);
   expect(short).toContain(`after ${figure('hand-over').value.toFixed(1)} ms`);
-  expect(short).toContain(`take ${figure('pair').ratio.toFixed(2)} × the least`);
+  expect(short).toContain(`take ${figure('one caller').ratio.toFixed(2)} × the least`);
+});
+
+test('the page of figures has at most 700 words', () => {
+  expect(performance.text.split(/\s+/).filter(Boolean).length).toBeLessThanOrEqual(700);
 });
 
 test('the figures of the stores are those of the same run', () => {

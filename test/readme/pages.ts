@@ -26,6 +26,7 @@ export const PAGES: readonly Page[] = [
   'CONTRIBUTING.md',
   'SECURITY.md',
   'sample-app/README.md',
+  'bench/README.md',
 ].map(readPage);
 
 /** The blocks of one language, also those inside a list. */

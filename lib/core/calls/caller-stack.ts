@@ -14,17 +14,38 @@ export function refuse<T>(resolve: (refused: Promise<T>) => void, error: unknown
     refused.then(() => {
       if (isLockError(error) && !COMPLETE.has(error)) {
         COMPLETE.add(error);
-        const awaiting = framesHere().filter((line) => !error.stack?.includes(line));
-        error.stack = [error.stack, ...awaiting].join('\n');
+        addFrames(error, tracedHere());
       }
       throw error;
     }),
   );
 }
 
-/** The frames below the one that asks. */
-function framesHere(): readonly string[] {
-  const here: { stack?: string } = {};
-  Error.captureStackTrace(here, framesHere);
-  return (here.stack?.match(/^\s+at .*/gm) ?? []).slice(1);
+/** Only what is read is written out: nearly nobody reads the stack of a call that skips a busy lock. */
+function addFrames(error: LockError, trace: { readonly stack?: string }): void {
+  const own = Object.getOwnPropertyDescriptor(error, 'stack');
+  if (!own?.configurable) {
+    return;
+  }
+  const put = (value: unknown): void => {
+    Object.defineProperty(error, 'stack', { value, writable: true, configurable: true });
+  };
+  Object.defineProperty(error, 'stack', {
+    configurable: true,
+    get: () => {
+      Object.defineProperty(error, 'stack', own);
+      const { stack = '' } = error;
+      // The first frame is the reaction itself.
+      const frames = (trace.stack?.match(/^\s+at .*/gm) ?? []).slice(1);
+      put([stack, ...frames.filter((line) => !stack.includes(line))].join('\n'));
+      return error.stack;
+    },
+    set: put,
+  });
+}
+
+function tracedHere(): { readonly stack?: string } {
+  const trace = {};
+  Error.captureStackTrace(trace, tracedHere);
+  return trace;
 }
