@@ -5,11 +5,11 @@ const PANELS = [
   { row: 'one caller', title: 'One caller: µs for a locked call' },
   { row: 'new keys', title: '64 callers, each its own keys: calls a second' },
   { row: 'hot loop', title: '64 callers, all one key: calls a second' },
-  { row: 'fleet', title: '200 callers of 4 processes, one key, 5 ms each: ms' },
+  { row: 'fleet', title: '200 callers, one key, 5 ms each: ms' },
   { row: 'hand-over', title: 'From a release to the process that waits: ms' },
   { row: 'transfers', title: '400 transfers between four wallets: ms' },
   { row: 'stores pair', title: 'One caller on each store: µs' },
-  { row: 'stores hot', title: '64 callers, all one key, on each store: calls a second' },
+  { row: 'stores hot', title: '64 callers, one key, each store: calls a second' },
 ];
 const COLUMNS = 2;
 const MORE_IS_BETTER = 'pairs/s';
