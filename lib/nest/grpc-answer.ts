@@ -18,7 +18,10 @@ interface StreamCall {
 const STATUSES: Readonly<Record<number, number>> = { 423: 10, 503: 14 };
 const INTERNAL = 13;
 
-/** The answer to a gRPC call, as a status with metadata; undefined where a handler with these arguments serves another transport. */
+/**
+ * The answer to a gRPC call, as a status with metadata; undefined where a handler with these arguments serves another
+ * transport.
+ */
 export function grpcAnswer([first, second]: readonly unknown[], body: LockErrorBody): Observable<unknown> | undefined {
   if (isMetadata(second)) {
     return throwError(() => statusOf(body, second));

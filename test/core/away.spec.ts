@@ -291,6 +291,58 @@ describe('while the store is known to be away, calls that wait for it', () => {
     await Promise.all(calls);
   });
 
+  test('do not ask at once either, where they come during the outage', async () => {
+    const locks = serviceOf();
+    await goAway(locks);
+    const before = store.attempts;
+    const calls = Array.from({ length: 200 }, (_, at) => timed(locks.withLock(`k${at}`, () => 'in')));
+    await jest.advanceTimersByTimeAsync(100);
+    expect(store.attempts - before).toBeLessThanOrEqual(1);
+    store.isAway = false;
+    await jest.advanceTimersByTimeAsync(2_000);
+    await Promise.all(calls);
+  });
+
+  test('are not more than may wait', async () => {
+    const locks = serviceOf({ maxWaiters: { perProcess: 2 } });
+    await goAway(locks);
+    const calls = Array.from({ length: 5 }, (_, at) => timed(locks.withLock(`k${at}`, () => 'in')));
+    await jest.advanceTimersByTimeAsync(1_000);
+    store.isAway = false;
+    const ends = await ended(Promise.all(calls), 2_000);
+    const refused = ends.filter(({ outcome }) => (outcome as { reason?: string }).reason === 'tooManyWaiters');
+    expect(refused.length).toBeGreaterThanOrEqual(2);
+    // The call that asked for all has the failure of the store.
+    expect(ends.filter(({ outcome }) => outcome === 'in')).toHaveLength(2);
+  });
+
+  test('say that an attempt of their own may have been carried out, where there was one', async () => {
+    const locks = serviceOf();
+    store.isAway = true;
+    // One whose attempts fail before the store counts as away.
+    const asked = timed(locks.withLock('asked', { wait: 3_000 }, () => 'in'));
+    await jest.advanceTimersByTimeAsync(2_000);
+    const unasked = timed(locks.withLock('unasked', { wait: 300 }, () => 'in'));
+    await jest.advanceTimersByTimeAsync(3_000);
+    expect((await asked).outcome).toMatchObject({ code: 'LOCK_STORE', key: 'asked', unknown: true });
+    expect((await unasked).outcome).toMatchObject({ code: 'LOCK_STORE', key: 'unasked', unknown: false });
+  });
+
+  test('ask when they are notified of their turn', async () => {
+    const locks = serviceOf();
+    const holding = await makeLocks(store).acquire('k', { ttl: 60_000 });
+    const queued = timed(locks.withLock('k', () => 'in'));
+    await jest.advanceTimersByTimeAsync(100);
+    await goAway(locks);
+    await jest.advanceTimersByTimeAsync(1_600);
+    store.isAway = false;
+    const before = performance.now();
+    await holding.release();
+    const { outcome } = await ended(queued, 300);
+    expect(outcome).toBe('in');
+    expect(performance.now() - before).toBeLessThanOrEqual(300);
+  });
+
   test('are woken by the first answer', async () => {
     const locks = serviceOf();
     const calls = await waiting(locks);

@@ -65,6 +65,15 @@ describe('the stack of a refused call names those who await it', () => {
     expect(error.stack).toMatch(new RegExp(`at (async )?${name} \\(.*caller-stack\\.spec\\.ts`));
   });
 
+  test('and one error that refuses many calls has the callers of the first', async () => {
+    const shared = new LockStoreError('away', '', { unknown: false });
+    store.acquire = () => Promise.reject(shared);
+    const first = await refusalOf(withLockOf);
+    const { stack } = first;
+    expect(await refusalOf(severalOf)).toBe(shared);
+    expect(shared.stack).toBe(stack);
+  });
+
   test('and an error of the body stays as it was thrown', async () => {
     const thrown = new Error('no money');
     const { stack } = thrown;

@@ -95,6 +95,15 @@ describe('a store that refuses every call with what no retry mends', () => {
     expect(troubles[1]).toMatchObject({ awayMs: 11_000 });
   });
 
+  test('tells each call so at once that would wait, also where it has refused for long', async () => {
+    store.refuses = noRights;
+    await call();
+    await pass(3_000);
+    const calls = ['a', 'b', 'c'].map((key) => locks.withLock(key, { wait: 60_000 }, () => 1).catch((error: unknown) => error));
+    const told = await Promise.race([Promise.all(calls), pass(100).then(() => 'waits')]);
+    expect(told).toEqual(calls.map(() => expect.objectContaining({ code: 'LOCK_CONFIGURATION' }) as unknown));
+  });
+
   test("fails calls with onUnavailable: 'throw' at once, which say so", async () => {
     store.refuses = noRights;
     await call();

@@ -47,7 +47,7 @@ function inCallback<T>(task: () => Promise<T>, bind: (callback: () => void) => (
 }
 
 describe.each(POOLS)('a callback of %s', (_name, make) => {
-  /** What a request gets that asks the pool while another one holds the lock, in which the connection was opened. */
+  /** A request asks the pool while another one holds the lock, in which the connection was opened. */
   async function besideAnother(bind?: (callback: () => void) => () => void): Promise<{ own: number; others: unknown }> {
     pool = make();
     return locks.withLock('k', async ({ fence }) => {
@@ -78,8 +78,32 @@ describe.each(POOLS)('a callback of %s', (_name, make) => {
   });
 });
 
-test('a promise of pg comes back to its caller', async () => {
-  const promising = postgres.pool({ max: 1 });
+test('a callback for which a connection is given back runs inside the lock of the request that gave it', async () => {
+  const waited = postgres.pool({ max: 1 });
+  pool = waited as unknown as CallbackPool;
+  const client = await waited.connect();
+  const locked = (): Promise<unknown> => locks.withLock('k', { wait: 300 }, ({ fence }) => fence);
+  const asking = new Promise((resolve, reject) => {
+    waited.connect((_error, given, release) => {
+      release();
+      expect(given).toBeDefined();
+      locked().then(resolve, reject);
+    });
+  });
+  const own = await locks.withLock('k', async ({ fence }) => {
+    client.release();
+    expect(await asking).toBe(fence);
+    return fence;
+  });
+  expect(own).toBeGreaterThan(0);
+});
+
+const PROMISING: readonly (readonly [string, () => { query(sql: string): Promise<unknown>; end(): unknown }])[] = [
+  ['pg', () => postgres.pool({ max: 1 })],
+  ['mysql2', () => mysql.pool({ connectionLimit: 1 }).promise()],
+];
+test.each(PROMISING)('a promise of %s comes back to its caller', async (_name, make) => {
+  const promising = make();
   pool = promising as unknown as CallbackPool;
   const outcome = await locks.withLock('k', async () => {
     await promising.query('SELECT 1');
@@ -99,7 +123,7 @@ test('a call that waits for others one after the other is told nothing of callba
   const second = locks.withLock('k', () => new Promise<void>((resolve) => (leave = resolve)));
   const refused = locks.withLock('k', { wait: 500 }, () => 1);
   await first.release();
-  await expect(refused).rejects.toThrow(saying(/it is held by .*\. Raise wait, or shorten/));
+  await expect(refused).rejects.toThrow(saying(/it is held by .*\. Raise wait, or shorten what runs inside the lock\.$/));
   leave();
   await second;
 });

@@ -9,7 +9,7 @@ import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { Certificates } from '../support/certificates';
 import { freePort, RedisServer } from '../support/redis-server';
 
-/** What is said at the start of a store that cannot connect: by its error, or by warnings. */
+/** The words at the start of a store that cannot connect: of its error, or of warnings. */
 async function saidAtStart(source: RedisSource): Promise<{ error: unknown; said: string }> {
   const store = new RedisLockStore(source);
   const warnings: string[] = [];
@@ -31,7 +31,7 @@ async function refusedStart(source: RedisSource): Promise<string> {
 describe('a connection that can never be encrypted stops the start, and says what to correct', () => {
   let files: Certificates;
   let servers: readonly RedisServer[];
-  /** With its own certificate, with that of another host, and without TLS: one that takes another client, and one that does not. */
+  /** With its own certificate, with that of another host, and without TLS: one that takes clients, and one that is full. */
   let ports: Readonly<Record<'own' | 'elsewhere' | 'plain' | 'full', number>>;
 
   beforeAll(async () => {

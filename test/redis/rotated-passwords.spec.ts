@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { Cluster, Redis } from 'ioredis';
 import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis-5';
 import { Cluster as ValkeyCluster, Redis as Valkey } from 'iovalkey';
@@ -6,7 +6,7 @@ import { createClient, createCluster } from 'redis';
 import { createClient as createClient6, createCluster as createCluster6 } from 'redis-6';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError } from '../../lib/core/words/errors';
-import type { RedisCredentials } from '../../lib/stores/redis/connection/credentials';
+import { readCredentials, type RedisCredentials } from '../../lib/stores/redis/connection/credentials';
 import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
@@ -35,22 +35,21 @@ beforeAll(async () => {
     RedisServer.start(),
   ]);
 });
-beforeEach(rotate);
+beforeEach(() => rotate());
 afterAll(async () => {
   await Promise.all([cluster, server, ...members].map((each) => each?.stop()));
 });
 
-/** Gives the user another password on each server, and ends the connections of those that came with the last one. */
-async function rotate(): Promise<void> {
+/** Gives the user another password on each server, and ends the connections to some of them. */
+async function rotate(cut: readonly RedisServer[] = everyServer()): Promise<void> {
   password = `password ${++changes}`;
-  const all = [server, ...members, ...cluster.nodes];
   await Promise.all(
-    all.map(async ({ client }) => {
-      await client.call('ACL', 'SETUSER', username, 'reset', 'on', `>${password}`, '~*', '&*', '+@all');
-      await client.call('CLIENT', 'KILL', 'USER', username);
-    }),
+    everyServer().map(({ client }) => client.call('ACL', 'SETUSER', username, 'reset', 'on', `>${password}`, '~*', '&*', '+@all')),
   );
+  await Promise.all(cut.map(({ client }) => client.call('CLIENT', 'KILL', 'USER', username)));
 }
+
+const everyServer = (): RedisServer[] => [server, ...members, ...cluster.nodes];
 
 const answer = async (): Promise<RedisCredentials> => ({ username, password });
 const nodes = (): { host: string; port: number }[] => cluster.nodes.map(({ port }) => ({ host, port }));
@@ -118,6 +117,7 @@ async function play(store: RedisLockStore | QuorumLockStore, change: () => void 
   const keys = Array.from({ length: 8 }, (_, at) => `key ${at}`);
   const lockAll = (): Promise<unknown> => Promise.all(keys.map((key) => locks.withLock(key, { wait: 2_000 }, () => undefined)));
   await lockAll();
+  const held = await locks.acquire('held', { ttl: 60_000 });
   for (let round = 0; round < 3; round++) {
     await rotate();
     change();
@@ -129,6 +129,9 @@ async function play(store: RedisLockStore | QuorumLockStore, change: () => void 
     );
     await until('that turns are heard of', async () => (await store.health()).hearsTurns !== false);
   }
+  expect(held.isHeld()).toBe(true);
+  expect(await store.inspect('held')).toMatchObject({ fence: held.fence });
+  await held.release();
   await store.close();
   expect(warnings).toEqual([]);
 }
@@ -148,6 +151,31 @@ describe('user and password are read anew for each connection', () => {
     async (_name, make) => {
       const { source, end } = make();
       await play(new RedisLockStore(source, { credentials: answer })).finally(end);
+    },
+    PATIENCE_MS,
+  );
+
+  test.each(ASKED.filter(([name]) => /^a Cluster/.test(name)))(
+    'from the function of a store on %s, of which one node alone ends its connections',
+    async (_name, make) => {
+      const { source, end } = make();
+      const store = new RedisLockStore(source, { credentials: answer });
+      await store.open({ prefix: 'lock', warn: () => undefined });
+      const locks = makeLocks(store);
+      const lockAll = (): Promise<unknown> =>
+        Promise.all(Array.from({ length: 12 }, (_, at) => locks.withLock(`key ${at}`, { wait: 2_000 }, () => undefined)));
+      await lockAll();
+      for (const node of await cluster.masters()) {
+        await rotate([node]);
+        await until('that locks are granted', () =>
+          lockAll().then(
+            () => true,
+            () => false,
+          ),
+        );
+      }
+      await store.close();
+      end();
     },
     PATIENCE_MS,
   );
@@ -205,6 +233,28 @@ describe('a function of credentials', () => {
     await store.close();
     expect(warnings.join(' ')).toContain('it has to answer { username, password }');
     expect(warnings.join(' ')).not.toContain('secret');
+  });
+
+  test('that never answers has failed after ten seconds', async () => {
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] });
+    const reading = readCredentials(() => new Promise(() => undefined)).catch((error: Error) => error.message);
+    await jest.advanceTimersByTimeAsync(10_000);
+    jest.useRealTimers();
+    expect(await reading).toMatch(/function 'credentials' of the store failed: it did not answer within 10000 ms/);
+  });
+
+  test('is not called any more once the store is closed', async () => {
+    let calls = 0;
+    const credentials = async (): Promise<RedisCredentials> => {
+      calls++;
+      return answer();
+    };
+    const store = new RedisLockStore(new Cluster(nodes(), { lazyConnect: true }), { credentials });
+    await store.open({ prefix: 'lock', warn: () => undefined });
+    await store.close();
+    const before = calls;
+    await sleep(1_000);
+    expect(calls).toBe(before);
   });
 
   test('that answers after the store was closed makes no connection', async () => {

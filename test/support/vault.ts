@@ -23,7 +23,7 @@ export function secretsIn(text: string): string[] {
   return SECRETS.filter((secret) => text.includes(secret));
 }
 
-/** A provider that fails by each error of a lock. Its stores are `vaultStores()`, and somebody has to hold `secret-key:1`. */
+/** A provider that fails by each error of a lock, with `vaultStores()`. Somebody has to hold `secret-key:1`. */
 @Injectable()
 export class Vault {
   constructor(@Inject(LockService) private readonly locks: LockService) {}

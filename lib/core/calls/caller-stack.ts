@@ -1,11 +1,11 @@
-import { isLockError, type LockError } from '../words/errors.js';
+import { isLockError, writeStackLater, type LockError } from '../words/errors.js';
 
 /** Errors that have their callers. One may refuse many calls, as at a shutdown. */
 const COMPLETE = new WeakSet<LockError>();
 
 /**
- * Rejects the promise of a call that is refused, by its `resolve`, and adds the lines of those who await it to the stack of the
- * error. V8 finds them from a reaction that leads to that promise, so a call that is granted pays nothing for them.
+ * Rejects the promise of a call that is refused, by its `resolve`, and adds the lines of those who await it to the
+ * stack of the error. V8 finds them from a reaction that leads to that promise, so a call that is granted pays nothing.
  */
 export function refuse<T>(resolve: (refused: Promise<T>) => void, error: unknown): void {
   // One reaction later than the promise follows this one.
@@ -21,27 +21,18 @@ export function refuse<T>(resolve: (refused: Promise<T>) => void, error: unknown
   );
 }
 
-/** Only what is read is written out: nearly nobody reads the stack of a call that skips a busy lock. */
+/** Adds the frames of a trace to the stack of an error, once somebody reads it. */
 function addFrames(error: LockError, trace: { readonly stack?: string }): void {
   const own = Object.getOwnPropertyDescriptor(error, 'stack');
-  if (!own?.configurable) {
-    return;
-  }
-  const put = (value: unknown): void => {
-    Object.defineProperty(error, 'stack', { value, writable: true, configurable: true });
-  };
-  Object.defineProperty(error, 'stack', {
-    configurable: true,
-    get: () => {
+  if (own?.configurable) {
+    writeStackLater(error, () => {
       Object.defineProperty(error, 'stack', own);
       const { stack = '' } = error;
       // The first frame is the reaction itself.
       const frames = (trace.stack?.match(/^\s+at .*/gm) ?? []).slice(1);
-      put([stack, ...frames.filter((line) => !stack.includes(line))].join('\n'));
-      return error.stack;
-    },
-    set: put,
-  });
+      return [stack, ...frames.filter((line) => !stack.includes(line))].join('\n');
+    });
+  }
 }
 
 function tracedHere(): { readonly stack?: string } {

@@ -84,15 +84,15 @@ export class Contender {
   }
 
   /**
-   * Waits while another call asks the store for all, until that is answered or it is this call's turn to ask. `isUnknown`: an attempt
-   * of its own may have been carried out.
+   * Waits while another call asks the store for all, until that is answered or it is this call's turn to ask.
+   * `isUnknown`: an attempt of its own may have been carried out.
    */
   async #askAway(lease: Lease, acquisition: Acquisition, line: Line | undefined, isUnknown: boolean): Promise<AttemptResult> {
     const { availability, clock, waiters } = this.#parts;
     const { key } = lease;
     const waits = acquisition.call.onUnavailable !== 'throw';
     for (;;) {
-      if (line?.isNotified || availability.mayAsk(waits)) {
+      if (availability.mayAsk(waits)) {
         return this.#ask(lease, acquisition, line);
       }
       if (!waits) {

@@ -71,7 +71,7 @@ export abstract class LockError extends Error {
   /** What clients may read, with the standard text of the status as `message`. */
   toJSON(): LockErrorBody {
     const body = { statusCode: this.status, message: STATUS_CODES[this.status] ?? 'Error', code: this.code };
-    // vitest prints an error as its `toJSON()` has it, and under it a `codeFrame`. JSON, spreads and clones leave it out.
+    // vitest prints an error as its `toJSON()` has it, and below a `codeFrame`. JSON, spreads and clones leave it out.
     return putHidden(body, 'codeFrame', this.detail);
   }
 }
@@ -264,11 +264,16 @@ export function asLockError(error: unknown, key: string): LockError {
 function beginStack(error: Error, text: () => string, made: Function): void {
   const trace: { stack?: string } = {};
   Error.captureStackTrace(trace, made);
+  writeStackLater(error, () => text() + (/\n[^]*/.exec(trace.stack ?? '')?.[0] ?? ''));
+}
+
+/** Has the stack of an error written when it is first read: few are. */
+export function writeStackLater(error: Error, write: () => string): void {
   const put = (value: unknown): void => void putHidden(error, 'stack', value);
   Object.defineProperty(error, 'stack', {
     configurable: true,
     get: () => {
-      put(text() + (/\n[^]*/.exec(trace.stack ?? '')?.[0] ?? ''));
+      put(write());
       return error.stack;
     },
     set: put,

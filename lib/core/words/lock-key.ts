@@ -60,8 +60,8 @@ export function checkKeys(key: string | readonly string[], site: string): readon
 }
 
 /**
- * The text of a value inside a key; throws `LockKeyError` for what would make two different things share one key. An object
- * is the text or number that its `toJSON()` gives.
+ * The text of a value inside a key; throws `LockKeyError` for what would make two different things share one key.
+ * An object is the text or number that its `toJSON()` gives.
  * `%`, `:`, `{`, `}`, `<` and control characters are percent-escaped, so that `('a:b', 'c')` and `('a', 'b:c')` stay apart.
  */
 export function formatValue(value: unknown, placeholder: string, site: string): string {
@@ -90,7 +90,7 @@ export function formatValue(value: unknown, placeholder: string, site: string): 
   throw new LockKeyError(`${site}: ${placeholder} is ${kindOf(value)}, ${refusalOf(value)}`);
 }
 
-/** What `toJSON()` of a value gives; undefined where it has none. */
+/** The answer of a value's `toJSON()`; undefined where it has none. */
 function jsonOf(value: unknown, placeholder: string, site: string): unknown {
   try {
     return (value as { toJSON?(): unknown } | null)?.toJSON?.();
@@ -144,7 +144,7 @@ export function percentEscape(character: string): string {
 
 /**
  * A key with the checks and escapes of a template, for use with the service: a tag for template literals.
- * A value is a text, a number, a bigint, a boolean, or an object whose `toJSON()` gives a text or number, such as a `Date`.
+ * A value is a text, a number, a bigint, a boolean, or an object such as a `Date`, whose `toJSON()` gives one of them.
  * Throws `LockKeyError` where a value is anything else, `''`, `NaN` or an integer beyond 2^53, where no `:` or brace is
  * between two values, and where it is no tag.
  */

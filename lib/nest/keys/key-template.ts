@@ -21,8 +21,8 @@ export function compileKeyTemplate(template: string, parameters: Parameters, sit
   const literals = pieces.filter((_, index) => index % 2 === 0);
   refuseUnseparated(literals, template, site);
   const inTemplate = `${site}: the key template '${template}'`;
-  const placeholders = pieces.filter((_, index) => index % 2 === 1).map((text) => placeholderOf(text, parameters, inTemplate));
   const inKey = `${site}: the key '${template}'`;
+  const placeholders = pieces.filter((_, index) => index % 2 === 1).map((text) => placeholderOf(text, parameters, inTemplate));
   return (args) => {
     let key = literals[0] as string;
     for (let at = 0; at < placeholders.length; at++) {

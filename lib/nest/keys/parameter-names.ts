@@ -15,17 +15,18 @@ export interface ParameterName extends BoundName {
 }
 
 /**
- * The names that the parameters of a method bind, read from its source. A name is trusted only where it is certain that it is the author's:
+ * The names that the parameters of a method bind, read from its source. A name is trusted only where it is certain that
+ * it is the author's:
  *
  * | name | trusted |
  * |---|---|
  * | one letter | never |
- * | two or three letters | where no other name that a template can mean is short, or a variable shows that nothing was minified |
+ * | two or three letters | where no other name for a template is short, or a variable shows that nothing was minified |
  * | four letters and more | always |
  * | `id2` beside `id22` | never: bundlers rename `id` to `id2` and `id2` to `id22` |
  *
- * Another name is not short for this where it is a shorthand, `{ to }`: minifiers would have written `{ to: a }`. But `{ id }` beside a
- * short `e` may have been written `{ id: customer }`, and `e` may have been `id`.
+ * Another name is not short for this where it is a shorthand, `{ to }`: minifiers would have written `{ to: a }`. But
+ * `{ id }` beside a short `e` may have been written `{ id: customer }`, and `e` may have been `id`.
  *
  * A variable of four letters shows it for its class, and one of three for its method where the class has its long name in its text. Minifiers
  * that keep the names of classes give the shortest name that the method does not use yet. Those that number the variables of a whole

@@ -1,7 +1,7 @@
 import { LockConfigurationError, LockKeyError } from '../../core/words/errors.js';
 import type { ParameterName, ParameterNames } from './parameter-names.js';
 
-/** What a template may name. */
+/** The names that a template may use. */
 export interface Parameters {
   /** By `@LockKey`, at its position. */
   readonly given: ReadonlyMap<number, string>;
@@ -19,7 +19,7 @@ export interface Placeholder {
 
 const CURE = 'Use @LockKey() on the parameter, a position such as <0>, or a function of the arguments.';
 
-/** The placeholder `<text>`. Throws `LockConfigurationError` where it is empty, or names what is not there or not certain. */
+/** The placeholder `<text>`. Throws `LockConfigurationError` where it is empty, or its name is unknown or not certain. */
 export function placeholderOf(text: string, parameters: Parameters, inTemplate: string): Placeholder {
   const [head = '', ...path] = text.split('.');
   const shown = `<${text}>`;
@@ -84,7 +84,7 @@ function unknown(names: string, parameters: Parameters): LockConfigurationError 
   );
 }
 
-/** Throws `LockConfigurationError` for a name that may not be the author's, or whose value only the method itself knows. */
+/** Throws `LockConfigurationError` for a name that may not be the author's, or whose value only the method knows. */
 function refuseUncertain(names: string, bound: ParameterName, source: ParameterNames): void {
   const { name, index, path, hiddenBy } = bound;
   const doubt = source.doubt(bound);

@@ -4,8 +4,8 @@ import { concat, Observable, Subject, type Subscription } from 'rxjs';
 import { isHot, isSubject, type HotObservable } from './hot-observable.js';
 
 /**
- * Keeps what the hot Observables among the arguments of a call emit before its method subscribes to them. All who subscribe in
- * the same turn of the event loop get these values at its end, and then those that follow.
+ * Keeps what the hot Observables among the arguments of a call emit before its method subscribes to them. All who
+ * subscribe in the same turn of the event loop get these values at its end, and then those that follow.
  */
 export class EarlyValues {
   /** The arguments for the method. */
@@ -36,7 +36,10 @@ export class EarlyValues {
   }
 }
 
-/** Keeps the values of a Subject until the turn after the first subscription: by then, who gets the result of the method has it. */
+/**
+ * Keeps the values of a Subject until the turn after the first subscription: by then, who gets the result of the method
+ * has it.
+ */
 class EarlyBuffer {
   /** The Subject for the method: another one only for those who subscribe. */
   readonly replaying: HotObservable;
@@ -83,7 +86,10 @@ class EarlyBuffer {
     this.#early.complete();
   }
 
-  /** Values arrive in the context of the code that subscribes, which is inside the lock, and not of the code that emits them. */
+  /**
+   * Values arrive in the context of the code that subscribes, which is inside the lock, and not of the code that emits
+   * them.
+   */
   #replay(subject: HotObservable): Observable<unknown> {
     return new Observable((subscriber) => {
       const inContext = AsyncResource.bind((step: () => void) => step());

@@ -10,8 +10,8 @@ export interface HotObservable extends Observable<unknown> {
 }
 
 /**
- * Whether a value is a Subject, its `asObservable()`, or made of one by operators. Kinds of Subject that replay are not hot,
- * and neither is what begins its own work for each who subscribes.
+ * Whether a value is a Subject, its `asObservable()`, or made of one by operators. Kinds of Subject that replay are not
+ * hot, and neither is an Observable that begins its own work for each who subscribes.
  */
 export function isHot(value: object): value is HotObservable {
   try {
@@ -22,7 +22,7 @@ export function isHot(value: object): value is HotObservable {
   }
 }
 
-/** Whether an Observable is a plain Subject that is open. The kinds of Subject that replay have a `_subscribe` of their own. */
+/** Whether an Observable is a plain Subject that is open. Kinds of Subject that replay have a `_subscribe` of their own. */
 export function isSubject(value: object): boolean {
   let owner: object | null = value;
   while (owner && !Object.hasOwn(owner, '_subscribe')) {

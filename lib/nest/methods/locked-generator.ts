@@ -35,7 +35,10 @@ export async function* lockedGenerator(method: RunnableMethod, self: unknown, ar
   }
 }
 
-/** Resolves once inside, with the call that lasts until `left` and its arguments; without a lock where `onBusy` answered instead. */
+/**
+ * Resolves once inside, with the call that lasts until `left` and its arguments; without a lock where `onBusy` answered
+ * instead.
+ */
 function enter(
   method: RunnableMethod,
   self: unknown,

@@ -110,7 +110,7 @@ export class LockedMethod {
   }
 }
 
-/** The method for a call that has a hot Observable among its arguments: none of its values is lost while the call waits. */
+/** The method for a call that has a hot Observable among its arguments: no value of it is lost while the call waits. */
 function withEarlyValues(method: LockedMethod): RunnableMethod {
   return {
     parts: method.parts,

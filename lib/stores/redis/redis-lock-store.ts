@@ -31,7 +31,8 @@ import { isLate, isOne, readAnswers, RedisCommands, timeIn } from './scripts/red
 import { RedisKeys } from './scripts/redis-keys.js';
 import { Replication } from './replication.js';
 import { renewEach, renewTogether } from './renewals.js';
-import { neverConnected, toLockError } from './connection/redis-errors.js';
+import { toLockError } from './connection/redis-errors.js';
+import { neverConnected } from './connection/tls-errors.js';
 import type { Command } from './scripts/script.js';
 import { searchLocks } from './search.js';
 import { BATCH, EXCHANGE } from './scripts/scripts.js';

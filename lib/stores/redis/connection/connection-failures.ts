@@ -3,7 +3,7 @@ import type { Connection } from './connection.js';
 import { isPassing, isUnreachable, setupError, toLockError } from './redis-errors.js';
 import type { Script } from '../scripts/script.js';
 
-/** What a server says to a client that is one too many. */
+/** The refusal of a client that is one too many. */
 const FULL = /^-(ERR max number of clients reached)/;
 
 /** For how long an error of a node explains why commands are not answered, in milliseconds: later attempts have errors of their own. */
@@ -27,7 +27,7 @@ export class ConnectionFailures {
       if (this.#last?.name === 'ReplyError') {
         this.#last = undefined;
       }
-      // A server that is full says so unasked, and ioredis takes it for the answer to a command of its own that may fail.
+      // A server that is full says so unasked. ioredis takes it for the answer to a command of its own that may fail.
       connection.stream?.once?.('data', (chunk) => {
         const [, refusal] = FULL.exec(chunk.toString('latin1', 0, 200)) ?? [];
         if (refusal !== undefined) {

@@ -52,7 +52,7 @@ export interface Connection {
   on(event: string, listener: (...args: never[]) => void): unknown;
   emit(event: string, ...args: readonly unknown[]): unknown;
   connect(): Promise<void>;
-  /** The function that answers with user and password, where the store has one and the client does not ask it by itself. */
+  /** User and password from a function of the store, where the client does not ask it by itself. */
   credentials?: { askBefore(connection: Connection, isClosed: () => boolean): void } | undefined;
   disconnect(reconnect?: boolean): void;
 }

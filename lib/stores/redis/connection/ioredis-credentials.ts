@@ -46,12 +46,7 @@ export class ReadCredentials {
     this.#askBeforeSlots(connection);
   }
 
-  /** Asks where a connection to a node of a cluster ends: ioredis connects to the next one at once, and again where that is refused. */
-  askAfter(node: Connection): void {
-    node.on('close', () => void this.#ask(node));
-  }
-
-  /** ioredis makes a connection of its own where it asks who has which slots. */
+  /** ioredis asks who has which slots on a connection of its own, also where that to a node has ended. */
   #askBeforeSlots(connection: Connection): void {
     const refresh = connection.refreshSlotsCache?.bind(connection);
     if (refresh) {

@@ -1,19 +1,15 @@
 import { LockConfigurationError, LockError, LockStoreError } from '../../../core/words/errors.js';
 import { fenceTooHigh, messageOf } from '../../kit/refusals.js';
 import { CredentialsError } from './credentials.js';
+import { tlsFailure } from './tls-errors.js';
 import type { Script } from '../scripts/script.js';
 
-/** What a server says of a command that it has not, or has under another name; in a script since Redis 7, and before. */
+/** The refusal of a command that a server does not have, or has under another name: of itself, and inside a script. */
 const UNKNOWN_COMMAND = /unknown (redis )?command/i;
 
 /** Error replies that stay the same however often the command is repeated. */
-const HOPELESS = new RegExp(
-  "\\b(WRONGPASS|NOAUTH|NOPERM|WRONGTYPE|NOPROTO|CROSSSLOT)\\b|ACL failure in script|can't run this command|invalid password|without any password",
-);
-
-/** Codes of connections that cannot be encrypted, however often they are made: a certificate, its name, or a port without TLS. */
-const HOPELESS_TLS =
-  /^(CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|HOSTNAME_MISMATCH|ERR_TLS_CERT_|ERR_SSL_\w*(CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE|WRONG_VERSION_NUMBER|PACKET_LENGTH))/;
+const HOPELESS =
+  /\b(WRONGPASS|NOAUTH|NOPERM|WRONGTYPE|NOPROTO|CROSSSLOT)\b|ACL failure in script|can't run this command|invalid password|without any password/;
 
 /** Those that are about one key: something else wrote it, or it shares no slot with the others of its lock. */
 const OF_A_KEY = /\b(WRONGTYPE|CROSSSLOT)\b/;
@@ -57,7 +53,7 @@ export function toLockError(
   if (isReply && counter) {
     return fenceTooHigh(key, counter, 'delete the keys <prefix>:fence:*');
   }
-  const hopeless = hopelessFailure(cause, said, script);
+  const hopeless = tlsFailure(cause, said) ?? hopelessFailure(cause, said, script);
   if (hopeless !== undefined) {
     return new LockConfigurationError(`${subject}${hopeless}`, key, { cause, ofStore: !OF_A_KEY.test(cause.message) });
   }
@@ -69,10 +65,6 @@ export function toLockError(
 
 /** The words for what no retry mends, with the next step; undefined for other failures. */
 function hopelessFailure(cause: Error, said: string, script: Script | undefined): string | undefined {
-  const code = 'code' in cause ? String(cause.code) : '';
-  if (HOPELESS_TLS.test(code)) {
-    return `The connection to Redis cannot be encrypted: ${said} (${code}). ${tlsCureOf(code)}`;
-  }
   return HOPELESS.test(cause.message) || UNKNOWN_COMMAND.test(cause.message)
     ? `Redis refused ${commandOf(cause.message, script)}: ${said}. ${cureOf(cause.message)}`
     : undefined;
@@ -171,27 +163,6 @@ function nextStepAfter(said: string): string {
   return /max number of clients/.test(said)
     ? 'Raise maxclients of the server, or find out who keeps so many connections.'
     : 'The call may be repeated once that is over.';
-}
-
-/** What else may be wrong where a connection never came to stand: a server may only be silent, or close it. */
-export function neverConnected({ cause }: LockError): string {
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
-  return /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$/.test(code)
-    ? ''
-    : ' Make sure that client and port both use TLS, or neither, and that the client has the certificate that the server wants.';
-}
-
-function tlsCureOf(code: string): string {
-  if (/WRONG_VERSION|PACKET_LENGTH/.test(code)) {
-    return 'The port takes connections without TLS: use redis:// there, or the port that has TLS.';
-  }
-  if (/ALTNAME|HOSTNAME/.test(code)) {
-    return 'Connect by a name that stands in the certificate of the server, or give its name to the client as tls.servername.';
-  }
-  if (/^ERR_SSL/.test(code)) {
-    return 'The server refused the certificate of the client: give it one that the server trusts, as tls.cert and tls.key.';
-  }
-  return 'Give the client the authority of the certificate as tls.ca, or the server a certificate that is valid.';
 }
 
 function cureOf(message: string): string {
