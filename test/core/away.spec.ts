@@ -322,10 +322,13 @@ describe('while the store is known to be away, calls that wait for it', () => {
     // One whose attempts fail before the store counts as away.
     const asked = timed(locks.withLock('asked', { wait: 3_000 }, () => 'in'));
     await jest.advanceTimersByTimeAsync(2_000);
-    const unasked = timed(locks.withLock('unasked', { wait: 300 }, () => 'in'));
+    const others = Array.from({ length: 5 }, (_, at) => timed(locks.withLock(`k${at}`, { wait: 300 }, () => 'in')));
     await jest.advanceTimersByTimeAsync(3_000);
     expect((await asked).outcome).toMatchObject({ code: 'LOCK_STORE', key: 'asked', unknown: true });
-    expect((await unasked).outcome).toMatchObject({ code: 'LOCK_STORE', key: 'unasked', unknown: false });
+    const outcomes = (await Promise.all(others)).map(({ outcome }) => outcome as LockStoreError);
+    expect(outcomes.map(({ code }) => code)).toEqual(others.map(() => 'LOCK_STORE'));
+    // One of them may have asked for all.
+    expect(outcomes.filter(({ unknown }) => !unknown).length).toBeGreaterThanOrEqual(4);
   });
 
   test('ask when they are notified of their turn', async () => {

@@ -21,7 +21,8 @@ export function neverConnected({ cause }: LockError): string {
 }
 
 function codeOf(cause: unknown): string {
-  return String((cause as { readonly code?: unknown } | undefined)?.code ?? '');
+  const { code } = Object(cause) as { readonly code?: unknown };
+  return typeof code === 'string' ? code : '';
 }
 
 function cureOf(code: string): string {
