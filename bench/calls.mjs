@@ -1,5 +1,6 @@
 import { line } from './line.mjs';
 import { median, quartiles } from './numbers.mjs';
+import { place } from './places.mjs';
 import { startRedis } from './redis-server.mjs';
 import { floor, thisLibrary } from './subjects/index.mjs';
 import { startWorker } from './worker.mjs';
@@ -31,6 +32,8 @@ function makeCaller({ name: subject }, server, worker) {
       port = toPort;
       await worker.ask('connect', { subject, port });
     },
+    /** From now on it and its server run there: one of `PLACES`. */
+    moveTo: (where) => place(where, worker.pid, server.pid),
     collectGarbage: () => worker.ask('collectGarbage'),
     /** The worker's answer, and the server's CPU time for each call, in microseconds. */
     async ask(question, task) {

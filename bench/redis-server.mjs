@@ -17,6 +17,7 @@ export async function startRedis() {
   return {
     port,
     client,
+    pid: child.pid,
     version: /redis_version:(\S+)/.exec(await client.info('server'))[1],
     /** The CPU time that it has taken so far, in seconds. */
     async cpuSeconds() {

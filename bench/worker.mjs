@@ -42,6 +42,7 @@ export function startWorker(name, execArgv) {
         child.send({ id, question, data });
       });
     },
+    pid: child.pid,
     stop: () => child.kill('SIGKILL'),
   };
 }

@@ -2,13 +2,16 @@
 import { alternate } from '../alternate.mjs';
 import { againstBest, figuresOf, linesOf, withCallers } from '../calls.mjs';
 import { atMost } from '../line.mjs';
+import { PLACES } from '../places.mjs';
 import { ALL_PEERS, floor, PEERS, thisLibrary } from '../subjects/index.mjs';
 
 export const cold = {
   name: 'cold',
   run: ({ proxy, sizes }) =>
     withCallers([thisLibrary, floor, ...ALL_PEERS], ['--expose-gc'], async (callers) => {
+      callers.forEach((caller) => caller.moveTo(PLACES.apart));
       const pair = figuresOf(await ask(callers, 'oneCaller', sizes.cold.near), 'micros');
+      callers.forEach((caller) => caller.moveTo(PLACES.anywhere));
       const far = figuresOf(await ask(callers, 'oneCaller', sizes.cold.far, ({ port }) => proxy.portTo(port)), 'micros');
       const many = await ask(callers, 'manyCallers', sizes.cold.manyCallers);
       const [rate, server, client] = ['rate', 'server', 'client'].map((figure) => figuresOf(many, figure));

@@ -3,6 +3,7 @@ import { alternate } from '../alternate.mjs';
 import { againstBest, figuresOf, linesOf, withCallers } from '../calls.mjs';
 import { leftOf } from '../left.mjs';
 import { atLeast, atMost, line } from '../line.mjs';
+import { PLACES } from '../places.mjs';
 import { CALLED, PEER_DECORATORS, PEERS } from '../subjects/index.mjs';
 import { warm } from '../warm.mjs';
 
@@ -15,7 +16,8 @@ export const steady = {
     withCallers(CALLED, [], async (callers) => {
       const fresh = await ask(callers, 'manyCallers', sizes.newKeys);
       const again = await ask(callers, 'manyCallers', sizes.sameKeys);
-      const near = await ask(callers, 'oneCaller', sizes.near);
+      const near = await askOne(callers, PLACES.apart, sizes.near);
+      const together = await askOne(callers, PLACES.together, sizes.near);
       const far = await ask(callers, 'oneCaller', sizes.far, ({ port }) => proxy.portTo(port));
       const arrivals = await ask(callers, 'arrivals', sizes.arrivals);
       return [
@@ -24,6 +26,7 @@ export const steady = {
         againstBest('new keys to decorators', figuresOf(fresh, 'rate'), 'pairs/s', PEER_DECORATORS, (ratio) => atLeast(ratio, 1)),
         ...ofMany('same keys', again, { client: SAME_KEYS_LIMIT }),
         ...linesOf('one caller', figuresOf(near, 'micros'), 'µs', (ratio) => atMost(ratio, 1.12)),
+        ...linesOf('one caller, one CPU', figuresOf(together, 'micros'), 'µs'),
         ...linesOf('one caller +1 ms', figuresOf(far, 'micros'), 'µs', (ratio) => atMost(ratio, 1.04)),
         ...linesOf('arrivals: p50', figuresOf(arrivals, 'p50'), 'ms'),
         ...linesOf('arrivals: p99', figuresOf(arrivals, 'p99'), 'ms'),
@@ -32,6 +35,15 @@ export const steady = {
       ];
     }),
 };
+
+/** One caller of each, which runs with its server where `where` says. */
+async function askOne(callers, where, sizes) {
+  const moveTo = (place) => callers.forEach((caller) => caller.moveTo(place));
+  moveTo(where);
+  const results = await ask(callers, 'oneCaller', sizes);
+  moveTo(PLACES.anywhere);
+  return results;
+}
 
 /** All subjects take turns, with a lead-in that does not count: a process is idle in the turns of the others. */
 async function ask(callers, question, { repeats, leadIn, task, warmth }, portOf = ({ port }) => port) {
