@@ -44,7 +44,6 @@ export type { HealthReason, HealthStatus, LockHealth } from './core/words/lock-h
 export type { MemberHealth, StoreHealth } from './core/words/lock-health.js';
 export type { Describe, Description } from './core/words/description.js';
 export type { LockedSection, LockSource, LockTelemetry, MeasuredOperation, StoreOperation } from './core/words/lock-telemetry.js';
-export type { TracedLock } from './core/calls/traces.js';
 export type { Cycle, CycleCall } from './core/words/cycle-call.js';
 export type { LeftOut, ListedLock, LockList } from './peers/lock-list.js';
 export type { IncidentType, LockIncident, LockProcess } from './peers/survey.js';

@@ -60,7 +60,6 @@ export const SUITES = [
   'test/nest/watching.spec.ts',
   'test/nest/events.spec.ts',
   'test/nest/telemetry.spec.ts',
-  'test/nest/tracing-channels.spec.ts',
   'test/core/watching.spec.ts',
   'test/core/peers.spec.ts',
   'test/core/refused-calls.spec.ts',

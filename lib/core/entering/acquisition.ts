@@ -10,7 +10,6 @@ import type { Busy } from '../seam/lock-store.js';
 import { namesHolder, notAcquired, seenHolder } from './not-acquired.js';
 import { Owner } from '../leases/hold.js';
 import type { TicketEntry } from '../leases/ticket.js';
-import { TracedWait } from '../calls/traces.js';
 import type { Waiter } from '../calls/waiter.js';
 
 const NONE: readonly Lease[] = [];
@@ -36,7 +35,6 @@ export class Acquisition {
   #waiter: Waiter | undefined;
   #withdrawn: LockNotAcquiredError | undefined;
   #seen: Lease | Busy | undefined;
-  #trace: TracedWait | undefined;
   #cycle: Cycle | undefined;
 
   constructor(store: string, call: Call, frame: Frame, clock: Clock) {
@@ -96,7 +94,6 @@ export class Acquisition {
     this.#waitedFor = key;
     this.#waitedInside = isInside;
     this.#waiter = waiter;
-    this.#trace ??= TracedWait.begin(this.store, key, this.call.caller);
   }
 
   /** It has the lock that it waited for. */
@@ -135,7 +132,6 @@ export class Acquisition {
   /** It has its locks, or `refusal` says why not. */
   ended(refusal: unknown): void {
     this.#hasEntered = refusal === undefined;
-    this.#trace?.end(refusal, this.#obtained[0]?.fence);
   }
 
   /** As one of the calls of a cycle: it is inside `lease`, and waits for another key. */

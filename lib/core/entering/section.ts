@@ -1,11 +1,8 @@
-import { tracingChannel } from 'node:diagnostics_channel';
 import type { Acquisition } from './acquisition.js';
-import { withOutcomeOf } from '../words/guarded.js';
 import type { Lease } from '../leases/lease.js';
 import type { Lock } from '../words/lock.js';
 import { onceOnly, type Body } from '../calls/run-once.js';
 import type { LockedSection } from '../words/lock-telemetry.js';
-import type { TracedLock } from '../calls/traces.js';
 
 /** What telemetry learns of a call that has its locks. A class, since a getter in a literal is made anew for each call. */
 class Section implements LockedSection {
@@ -42,9 +39,7 @@ export interface SectionFollower {
   resume<T>(section: LockedSection, body: () => T): T;
 }
 
-const holds = tracingChannel<unknown, TracedLock>('nestjs-distributed-lock:hold');
-
-/** Runs bodies, as sections where telemetry or a tracer follows them. */
+/** Runs bodies, as sections where telemetry follows them. */
 export class Sections {
   /** Undefined where nothing follows. */
   readonly #telemetry: SectionFollower | undefined;
@@ -57,31 +52,12 @@ export class Sections {
     const { lock } = acquisition.frame;
     const telemetry = this.#telemetry;
     // A re-entry is no section of its own, and a leader's would last for days.
-    if (!(telemetry || holds.hasSubscribers) || acquisition.obtained.length === 0 || acquisition.call.caller.leads) {
+    if (!telemetry || acquisition.obtained.length === 0 || acquisition.call.caller.leads) {
       const result = body(lock);
       return result instanceof Promise ? result : onceOnly(result);
     }
     const section = new Section(acquisition, lock);
-    const run = (): T | Promise<T> => traceHold(section, () => onceOnly(body(lock)));
-    if (!telemetry) {
-      return run();
-    }
     acquisition.frame.resumesBy((later) => telemetry.resume(section, later));
-    return telemetry.section(section, run);
+    return telemetry.section(section, () => onceOnly(body(lock)));
   }
-}
-
-/** What `body` returns or throws. It runs inside what subscribers bound to the channel; what it returns is not on it. */
-function traceHold<T>(section: LockedSection, body: () => T): T {
-  if (!holds.hasSubscribers) {
-    return body();
-  }
-  const { name, store, site, keys, fence } = section;
-  const context = { name, store, site, key: keys[0] as string, fence };
-  return withOutcomeOf(body, (run) => {
-    const settled = async (): Promise<void> => {
-      await run();
-    };
-    holds.tracePromise(settled, context).catch(() => undefined);
-  });
 }
