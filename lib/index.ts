@@ -12,7 +12,7 @@ export { InjectLocks } from './nest/lock.module-definition.js';
 export type { LockModuleOptions, LockOptionsFactory } from './nest/lock-module.options.js';
 export { LockService, type LockInspection } from './nest/lock.service.js';
 export type { ForceReleaseOptions, HealthOptions, IncidentOptions, ListOptions, WithLockOptions } from './nest/lock-service.options.js';
-export type { OnBusy } from './nest/on-busy.js';
+export type { OnBusy, OnUnavailableOf, UnavailableError } from './nest/refused-call.js';
 export type { LockTestController, LockTestOptions } from './nest/lock-module.options.js';
 export type { HealthIndication, HealthSession } from './nest/health-session.js';
 export { LockExceptionFilter } from './nest/lock-exception.filter.js';

@@ -1,10 +1,8 @@
 import { Observable } from 'rxjs';
 import { currentCall } from '../core/calls/call-tree.js';
-import { checkOptions } from '../core/words/check-options.js';
+import { checkOptions, wrongOption } from '../core/words/check-options.js';
 import { EnteredTickets, MOST_TICKET_CHARACTERS } from '../core/entering/entered-tickets.js';
-import { LockConfigurationError } from '../core/words/errors.js';
 import { Frame } from '../core/entering/frame.js';
-import { shown } from '../core/words/shown.js';
 import { writeTicket, type TicketEntry } from '../core/leases/ticket.js';
 import { isObservable } from './methods/return-kind.js';
 
@@ -70,7 +68,7 @@ export function checkMaxLength(options: EnterTicketsOptions, site: string): numb
   checkOptions(site, options, { maxLength: true });
   const { maxLength = MOST_TICKET_CHARACTERS } = options;
   if (!Number.isSafeInteger(maxLength) || maxLength < 1) {
-    throw new LockConfigurationError(`${site}: maxLength is ${shown(maxLength)}. Pass a whole number of characters, 1 or more.`);
+    throw wrongOption(`${site}: maxLength`, maxLength, 'Pass a whole number of characters, 1 or more.');
   }
   return maxLength;
 }

@@ -1,5 +1,5 @@
 import type { OnUnavailable } from '../core/words/call.js';
-import { checkOptions, type OptionNames } from '../core/words/check-options.js';
+import { checkOptions, type OptionNames, wrongOption } from '../core/words/check-options.js';
 import type { Describe } from '../core/words/description.js';
 import { parseDuration, type Duration } from '../core/words/duration.js';
 import { LockConfigurationError } from '../core/words/errors.js';
@@ -130,7 +130,7 @@ export function checkMaxWaiters(given: LockModuleOptions['maxWaiters']): MaxWait
 
 function checkCount(count: number): number {
   if (!Number.isSafeInteger(count) || count < 0) {
-    throw new LockConfigurationError(`LockModule: maxWaiters is ${shown(count)}. Pass a whole number of calls, 0 or more.`);
+    throw wrongOption('LockModule: maxWaiters', count, 'Pass a whole number of calls, 0 or more.');
   }
   return count;
 }
@@ -149,38 +149,29 @@ export function checkTelemetry(given: LockModuleOptions['telemetry']): readonly 
   const parts: readonly unknown[] = given === undefined ? [] : Array.isArray(given) ? given : [given];
   const wrong = parts.find((part) => typeof part !== 'object' || part === null);
   if (wrong !== undefined) {
-    throw new LockConfigurationError(
-      `LockModule: telemetry is ${shown(wrong)}. Pass what otelTelemetry() or prometheusTelemetry() returns, or a list of them.`,
-    );
+    throw wrongOption('LockModule: telemetry', wrong, 'Pass what otelTelemetry() or prometheusTelemetry() returns, or a list of them.');
   }
   return parts as readonly LockTelemetry[];
 }
 
-/** Throws `LockConfigurationError` for what is no function. */
-export function checkDescribe(given: LockModuleOptions['describe']): Describe | undefined {
-  if (given !== undefined && typeof given !== 'function') {
-    throw new LockConfigurationError(
-      `LockModule: describe is ${shown(given)}. Pass a function that says what the running call is made for, such as () => ({ request: id }).`,
-    );
-  }
-  return given;
-}
+const FUNCTIONS = [
+  ['describe', 'says what the running call is made for, such as () => ({ request: id })'],
+  ['transaction', 'returns the promise of the end of the transaction around the running code, or undefined where there is none'],
+] as const;
 
-/** Throws `LockConfigurationError` for what is no function. */
-export function checkTransaction(given: LockModuleOptions['transaction']): TransactionEnd | undefined {
-  if (given !== undefined && typeof given !== 'function') {
-    throw new LockConfigurationError(
-      `LockModule: transaction is ${shown(given)}. Pass a function that returns the promise of the end of the transaction around ` +
-        'the running code, or undefined where there is none.',
-    );
+/** Throws `LockConfigurationError` where an option is no function. */
+export function checkFunctions(options: LockModuleOptions): void {
+  for (const [name, what] of FUNCTIONS) {
+    if (options[name] !== undefined && typeof options[name] !== 'function') {
+      throw wrongOption(`LockModule: ${name}`, options[name], `Pass a function that ${what}.`);
+    }
   }
-  return given;
 }
 
 /** Throws `LockConfigurationError` for anything but a boolean. */
 export function checkDebug(debug: LockModuleOptions['debug']): boolean {
   if (debug !== undefined && typeof debug !== 'boolean') {
-    throw new LockConfigurationError(`LockModule: debug is ${JSON.stringify(debug)}. Use true or false.`);
+    throw wrongOption('LockModule: debug', debug, 'Use true or false.');
   }
   return debug ?? false;
 }

@@ -1,18 +1,24 @@
-import { checkOptions, type OptionNames } from '../core/words/check-options.js';
+import { checkOptions, type OptionNames, wrongOption } from '../core/words/check-options.js';
 import { LOCK_OPTIONS, type LockOptions } from '../core/words/call.js';
 import { parseDuration, type Duration } from '../core/words/duration.js';
 import { LockConfigurationError } from '../core/words/errors.js';
 import { shown } from '../core/words/shown.js';
 import type { ListLimits } from '../peers/lock-list.js';
-import type { OnBusy } from './on-busy.js';
+import type { OnBusy, OnUnavailableOf } from './refused-call.js';
 
 /** The options of `withLock`. */
-export interface WithLockOptions<T = unknown> extends LockOptions {
+export interface WithLockOptions<T = unknown> extends Omit<LockOptions, 'onUnavailable'> {
   /**
    * `'throw'`; `'skip'`: resolve `undefined`, with `wait: 0` unless set; or a function whose result is taken. Default:
    * `'throw'`.
    */
   onBusy?: OnBusy<T> | undefined;
+  /**
+   * `'wait'`; `'throw'`: fail at once with `LockStoreError` while the store is known to be away; or a function: the
+   * call fails in the same cases, and with every error of a store that is away or refuses all, and the function's
+   * result is taken. The body never runs without its lock. Default: the module's, `'wait'`.
+   */
+  onUnavailable?: OnUnavailableOf<T> | undefined;
 }
 
 export const WITH_LOCK_OPTIONS: OptionNames<WithLockOptions> = { ...LOCK_OPTIONS, onBusy: true };
@@ -60,7 +66,7 @@ export function checkForceRelease(key: string, options: ForceReleaseOptions, sit
 
 function checkWords(value: unknown, option: string, site: string): void {
   if (value !== undefined && (typeof value !== 'string' || value.length > MOST_WORDS)) {
-    throw new LockConfigurationError(`${site}: ${option} is ${shown(value)}. Pass a text of ${MOST_WORDS} characters at most.`);
+    throw wrongOption(`${site}: ${option}`, value, `Pass a text of ${MOST_WORDS} characters at most.`);
   }
 }
 
@@ -93,10 +99,10 @@ export function limitsOf(options: ListOptions, site: string): ListLimits {
   checkOptions(site, options, { prefix: true, limit: true, scan: true, timeout: true });
   const { prefix = '', limit = 1_000, scan = true, timeout = '10s' } = options;
   if (typeof prefix !== 'string') {
-    throw new LockConfigurationError(`${site}: prefix is ${shown(prefix)}. Pass what the keys begin with.`);
+    throw wrongOption(`${site}: prefix`, prefix, 'Pass what the keys begin with.');
   }
   if (!Number.isSafeInteger(limit) || limit < 1) {
-    throw new LockConfigurationError(`${site}: limit is ${shown(limit)}. Pass a whole number of locks, 1 or more.`);
+    throw wrongOption(`${site}: limit`, limit, 'Pass a whole number of locks, 1 or more.');
   }
   return { prefix, limit, searchMs: scan ? parseDuration(timeout, 'timeout', 1, site) : 0 };
 }

@@ -19,11 +19,10 @@ import { LockService } from './lock.service.js';
 import {
   checkDeadlocks,
   checkDebug,
-  checkDescribe,
+  checkFunctions,
   checkMaxWaiters,
   checkNames,
   checkTelemetry,
-  checkTransaction,
   storesOf,
   type LockModuleOptions,
   type LockTestOptions,
@@ -62,6 +61,7 @@ class LockServices extends Map<string, LockService> {
   constructor(options: LockModuleOptions | undefined, modules: ModulesContainer) {
     super();
     checkNames(options);
+    checkFunctions(options);
     const prefix = checkPrefix(options.prefix ?? 'lock');
     const troubles = new TroubleLog();
     for (const [name, store] of storesOf(options)) {
@@ -75,8 +75,8 @@ class LockServices extends Map<string, LockService> {
         onUnavailable: options.onUnavailable,
         deadlocksAfterMs: checkDeadlocks(options.deadlocks),
         telemetry: checkTelemetry(options.telemetry),
-        describe: checkDescribe(options.describe),
-        transaction: checkTransaction(options.transaction),
+        describe: options.describe,
+        transaction: options.transaction,
         onTrouble: (trouble: LockTrouble) => troubles.write(trouble),
         debug: checkDebug(options.debug) ? (line: string) => logger.debug(printable(line)) : undefined,
         open: {

@@ -10,7 +10,7 @@ import {
   type OnUnavailable,
 } from '../core/words/call.js';
 import type { Candidate, LeadOptions } from '../leader/candidate.js';
-import { checkOptions, type OptionNames } from '../core/words/check-options.js';
+import { checkOptions, type OptionNames, wrongOption } from '../core/words/check-options.js';
 import { parseDuration, type Duration } from '../core/words/duration.js';
 import { LockConfigurationError, LockNotAcquiredError } from '../core/words/errors.js';
 import type { Lock } from '../core/words/lock.js';
@@ -22,7 +22,6 @@ import { withTimes } from '../peers/incident-log.js';
 import type { LockList } from '../peers/lock-list.js';
 import type { SurveyOptions } from '../peers/roll-call.js';
 import type { LockIncident, LockProcess, Survey } from '../peers/survey.js';
-import { shown } from '../core/words/shown.js';
 import {
   checkForceRelease,
   downAfterOf,
@@ -37,7 +36,7 @@ import {
 } from './lock-service.options.js';
 import { checkSession, indicationBy, type HealthIndication, type HealthSession } from './health-session.js';
 import { giveLockService } from './methods/locked-instance.js';
-import { checkOnBusy, runUnlessBusy, type LockBody, type OnBusy } from './on-busy.js';
+import { askedOf, checkAnswers, runUnlessRefused, throwsAll, type Answers, type LockBody, type OnBusy } from './refused-call.js';
 import { closeStore, openStore } from './open-stores.js';
 import { transactionProviders } from './methods/open-transaction.js';
 
@@ -129,7 +128,7 @@ export class LockService {
         throw new LockConfigurationError(`${site}: there is no function to run inside the lock. Pass it as the last argument.`);
       }
       const call = this.parse(options, site);
-      return this.runCall(checkLiteralKeys(key, site), call, options.onBusy, body);
+      return this.runCall(checkLiteralKeys(key, site), call, throwsAll(options) ? undefined : options, body);
     } catch (error) {
       return Promise.reject(error as Error);
     }
@@ -137,17 +136,19 @@ export class LockService {
 
   /** @internal The options of a call, checked, with the defaults of the application. */
   parse(options: WithLockOptions, site: string): Call {
-    checkOnBusy(options.onBusy, site);
-    const skips = options.onBusy === 'skip';
-    return parseCall(skips && options.wait === undefined ? { ...options, wait: 0 } : options, this.#defaults, site, skips);
+    checkAnswers(options, site);
+    return parseCall(askedOf(options), this.#defaults, site, options.onBusy === 'skip');
   }
 
-  /** @internal Runs `body` inside the lock on keys that are checked and sorted, each once. Throws as `Locks.run()` does. */
-  runCall<T>(keys: readonly string[], call: Call, onBusy: OnBusy<T> | undefined, body: LockBody<T>): Promise<T | undefined> {
-    if (onBusy === undefined || onBusy === 'throw') {
+  /**
+   * @internal Runs `body` inside the lock on keys that are checked and sorted, each once. Throws as `Locks.run()` does,
+   * where nothing is answered.
+   */
+  runCall<T>(keys: readonly string[], call: Call, answers: Answers<T> | undefined, body: LockBody<T>): Promise<T | undefined> {
+    if (!answers) {
       return this.#locks.run(keys, call, body);
     }
-    return runUnlessBusy(onBusy, body, (watched) => this.#locks.run(keys, call, watched));
+    return runUnlessRefused(answers, body, (watched) => this.#locks.run(keys, call, watched));
   }
 
   /**
@@ -313,9 +314,7 @@ export class LockService {
    */
   attach<T extends object>(instance: T): T {
     if (typeof instance !== 'object' || instance === null) {
-      throw new LockConfigurationError(
-        `LockService.attach: what was passed is ${shown(instance)}. Pass the instance whose decorated methods are to work.`,
-      );
+      throw wrongOption('LockService.attach: what was passed', instance, 'Pass the instance whose decorated methods are to work.');
     }
     giveLockService(instance, this);
     return instance;
@@ -355,6 +354,6 @@ export class LockService {
   }
 }
 
-function siteOf(options: LockOptions, method: string): string {
-  return (options as LockOptions | null)?.by ?? `LockService.${method}`;
+function siteOf(options: Pick<LockOptions, 'by'>, method: string): string {
+  return (options as Pick<LockOptions, 'by'> | null)?.by ?? `LockService.${method}`;
 }

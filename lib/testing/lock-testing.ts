@@ -1,4 +1,4 @@
-import { checkOptions } from '../core/words/check-options.js';
+import { checkOptions, wrongOption } from '../core/words/check-options.js';
 import { parseDuration, type Duration } from '../core/words/duration.js';
 import { LockConfigurationError, type LostReason } from '../core/words/errors.js';
 import { checkKey } from '../core/words/lock-key.js';
@@ -124,7 +124,7 @@ export class LockTesting implements LockTestController {
     checkOptions(site, options, { store: true, as: true });
     const { as = 'failing' } = options;
     if (as !== 'failing' && as !== 'silent') {
-      throw new LockConfigurationError(`${site}: as is ${shown(as)}. Use 'failing' or 'silent'.`);
+      throw wrongOption(`${site}: as`, as, "Use 'failing' or 'silent'.");
     }
     for (const store of this.#storesOf(options.store, site)) {
       store.goAway(as);

@@ -1,5 +1,5 @@
+import { wrongOption } from '../core/words/check-options.js';
 import { LockConfigurationError } from '../core/words/errors.js';
-import { shown } from '../core/words/shown.js';
 import { makeTickets } from '../nest/current-tickets.js';
 import { TICKETS_HEADER } from './names.js';
 
@@ -40,8 +40,10 @@ interface Axios {
 export function sendTickets(instance: AxiosLike, to: string | readonly string[]): void {
   const axios = instance as unknown as Axios;
   if (typeof (axios as Axios | undefined)?.interceptors?.request?.use !== 'function') {
-    throw new LockConfigurationError(
-      `sendTickets: what was passed is ${shown(instance)}. Pass an instance of axios: httpService.axiosRef where it comes from @nestjs/axios.`,
+    throw wrongOption(
+      'sendTickets: what was passed',
+      instance,
+      'Pass an instance of axios: httpService.axiosRef where it comes from @nestjs/axios.',
     );
   }
   const origins = new Set([to].flat().map(originOf));

@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals';
-import { LockStoreError } from '../../lib/core/words/errors';
+import { LockConfigurationError, LockStoreError } from '../../lib/core/words/errors';
 import type { AcquireReply, HoldRecord, Place } from '../../lib/core/seam/lock-store';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
@@ -217,6 +217,79 @@ test.each(['retry', true, null])('onUnavailable: %j is refused, in a call and in
   if (onUnavailable !== null) {
     expect(() => serviceOf(wrong)).toThrow(/LockModule: onUnavailable is .* Use 'wait' or 'throw'/);
   }
+});
+
+describe('onUnavailable as a function', () => {
+  /** Answers with what it was told. */
+  const told = (error: { code: string; detail: string }): string => `${error.code} ${error.detail}`;
+
+  test('answers at once while the store is known to be away, and its body never runs', async () => {
+    const locks = serviceOf();
+    await goAway(locks);
+    let runs = 0;
+    const answers = ['a', 'b'].map((key) => timed(locks.withLock(key, { onUnavailable: told }, () => `${(runs += 1)}`)));
+    const [probe, call] = await ended(Promise.all(answers), FAILS_AFTER_MS);
+    expect(probe?.outcome).toBe('LOCK_STORE Lock "a": no answer');
+    expect([call?.ms, call?.outcome, runs]).toEqual([
+      0,
+      expect.stringMatching(/^LOCK_STORE Lock "b": the store has not answered for \d+ ms/) as string,
+      0,
+    ]);
+  });
+
+  test('answers for a call whose wait is over before the store is known to be away', async () => {
+    store.isAway = true;
+    const call = timed(serviceOf().withLock('k', { wait: 500, onUnavailable: told }, () => 'ran'));
+    expect(await ended(call, 1_000)).toMatchObject({ outcome: expect.stringMatching(/^LOCK_STORE /) as string });
+  });
+
+  test('answers for a store that refuses every call, and not for what is wrong with one key', async () => {
+    const locks = serviceOf();
+    const missing = new LockConfigurationError('no rights', '', { ofStore: true });
+    store.acquire = () => Promise.reject(missing);
+    expect(await locks.withLock('k', { onUnavailable: told }, () => 'ran')).toBe('LOCK_CONFIGURATION no rights');
+    store.acquire = () => Promise.reject(new LockConfigurationError('wrong kind', 'k'));
+    await expect(locks.withLock('k', { onUnavailable: told }, () => 'ran')).rejects.toMatchObject({ detail: 'wrong kind' });
+  });
+
+  test('lets what the body throws pass, also the error of another store, and what the function throws', async () => {
+    const locks = serviceOf();
+    const inside = new LockStoreError('another store', 'k', { unknown: false });
+    await expect(locks.withLock('k', { onUnavailable: told }, () => Promise.reject(inside))).rejects.toBe(inside);
+    store.isAway = true;
+    const own = new Error('its own');
+    const call = timed(
+      locks.withLock(
+        'k',
+        {
+          wait: 0,
+          onUnavailable: () => {
+            throw own;
+          },
+        },
+        () => 1,
+      ),
+    );
+    expect((await ended(call, 1_000)).outcome).toBe(own);
+  });
+
+  test('does not answer for a busy lock, nor onBusy for a store that is away', async () => {
+    const locks = serviceOf();
+    const held = await locks.acquire('k', { renew: false, ttl: '1h' });
+    const both = { wait: 0, onBusy: () => 'busy', onUnavailable: () => 'away' };
+    expect(await locks.withLock('k', both, () => 'ran')).toBe('busy');
+    await expect(locks.withLock('k', { wait: 0, onUnavailable: () => 'away' }, () => 'ran')).rejects.toMatchObject({ reason: 'busy' });
+    await held.release();
+    store.isAway = true;
+    expect((await ended(timed(locks.withLock('k', both, () => 'ran')), 1_000)).outcome).toBe('away');
+  });
+
+  test("goes with onBusy: 'skip', which waits for nothing", async () => {
+    const locks = serviceOf();
+    const held = await locks.acquire('k', { renew: false, ttl: '1h' });
+    expect(await locks.withLock('k', { onBusy: 'skip', onUnavailable: () => 'away' }, () => 'ran')).toBeUndefined();
+    await held.release();
+  });
 });
 
 test('a store that answers again is told once, with the time that it was away', async () => {

@@ -11,7 +11,7 @@ import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
-import { Archive, exportWorker, Imports, mysqlQuery, pgQuery, Reports, runProgram } from '../readme/long-jobs';
+import { Archive, exportWorker, importByCheckpoints, Imports, mysqlQuery, pgQuery, Reports, runProgram } from '../readme/long-jobs';
 import { makeLocks } from '../support/make-locks';
 import { MySqlServer } from '../support/mysql-server';
 import { PostgresServer } from '../support/postgres-server';
@@ -244,4 +244,23 @@ test('a loop: no batch is written after the loss', async () => {
   const before = written;
   await sleep(300);
   expect(written).toBe(before);
+});
+
+test('Checkpoints: each one extends the lease, and the next one after a loss ends the job', async () => {
+  const left: number[] = [];
+  const batches = async function* (): AsyncGenerator<() => Promise<void>> {
+    for (let batch = 0; batch < 3; batch++) {
+      yield async () => {
+        left.push((await store.inspect('import:b'))?.remainingMs ?? 0);
+        await sleep(300);
+        if (batch === 1) {
+          await loseLock('import:b');
+        }
+      };
+    }
+  };
+  expect(await rejectionOf(importByCheckpoints(locks, 'b', batches()))).toMatchObject(LOST);
+  expect(left).toHaveLength(2);
+  // The second checkpoint came 300 ms after the first, which its extension has made good.
+  expect(left[1]).toBeGreaterThan((left[0] as number) - 300);
 });

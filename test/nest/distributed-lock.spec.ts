@@ -777,6 +777,44 @@ describe('onBusy as a function', () => {
   });
 });
 
+describe('onUnavailable as a function', () => {
+  @Injectable()
+  class Sample {
+    readonly name = 'Sample';
+    @DistributedLock({
+      key: 'k:<id>',
+      wait: 0,
+      onUnavailable(this: Sample, error, id: string) {
+        return `${this.name} ${id} ${error.code}`;
+      },
+    })
+    async run(id: string): Promise<string> {
+      return `ran ${id}`;
+    }
+    @DistributedLock({ key: 'k', wait: 0, onUnavailable: () => of('a', 'b') })
+    stream(): Observable<string> {
+      return of('ran');
+    }
+    @DistributedLock({ key: 'k', wait: 0, onUnavailable: () => 'answer' })
+    async *generator(): AsyncGenerator<string, string> {
+      yield 'ran';
+      return 'ran';
+    }
+  }
+
+  test('answers for a promise, an Observable and a generator once the server is killed', async () => {
+    const redis = await RedisServer.start();
+    const module = await makeModule({ providers: [Sample] }, redis.url);
+    const sample = module.get(Sample);
+    expect(await sample.run('7')).toBe('ran 7');
+    await redis.stop();
+    expect(await sample.run('7')).toBe('Sample 7 LOCK_STORE');
+    expect(await firstValueFrom(sample.stream().pipe(toArray()))).toEqual(['a', 'b']);
+    expect(await sample.generator().next()).toEqual({ value: 'answer', done: true });
+    await module.close();
+  });
+});
+
 describe('a key function and @LockKey', () => {
   test('an array locks several keys; @LockKey names a parameter', async () => {
     @Injectable()

@@ -75,11 +75,11 @@ describe('when the class is loaded', () => {
     ['a zero maxHold', { key: 'k', maxHold: 0 }, /maxHold is 0/],
     ['a negative minHold', { key: 'k', minHold: -1 }, /minHold is -1/],
     ['no options', undefined, /has no key: what was passed is undefined\. Pass a template/],
-    ['a renew that is no boolean', { key: 'k', renew: 'no' }, /renew is "no"\. Use true or false/],
-    ['an unknown reentry', { key: 'k', reentry: 'contxt' }, /reentry is "contxt"/],
+    ['a renew that is no boolean', { key: 'k', renew: 'no' }, /renew is 'no'\. Use true or false/],
+    ['an unknown reentry', { key: 'k', reentry: 'contxt' }, /reentry is 'contxt'/],
     ['a signal that is none', { key: 'k', signal: {} }, /signal is not an AbortSignal/],
     ['an unknown kind of result', { key: 'k', returns: 'stream' }, /returns is 'stream'\. Use one of 'promise', 'observable', 'generator'/],
-    ['an unknown onBusy', { key: 'k', onBusy: 'ignore' }, /onBusy is "ignore"\. Use 'throw', 'skip' or a function/],
+    ['an unknown onBusy', { key: 'k', onBusy: 'ignore' }, /onBusy is 'ignore'\. Use 'throw', 'skip' or a function/],
   ])('%s is refused, naming the class and the method', (_, options, message) => {
     const thrown = messageOf(() => load(options));
     expect(thrown).toMatch(/^Balance\.credit: /);
@@ -329,7 +329,7 @@ describe('when a method is called', () => {
     await expect(locks.acquire('k', { wait: '5 parsecs' })).rejects.toThrow(/^LockService\.acquire: wait is '5 parsecs'/);
     await expect(locks.acquire('k', { signal: {} as never })).rejects.toThrow(/signal is not an AbortSignal\. Pass/);
     await expect(locks.withLock('k', { reentry: 'contxt' as never }, () => 1)).rejects.toThrow(
-      /reentry is "contxt"\. Use 'context' or 'never'/,
+      /reentry is 'contxt'\. Use 'context' or 'never'/,
     );
     await expect(locks.withLock('k', null as never, () => 'ran')).resolves.toBe('ran');
     await expect(locks.withLock('', () => 1)).rejects.toThrow(saying(/the key is empty/));
@@ -337,7 +337,7 @@ describe('when a method is called', () => {
     await expect(locks.withLock(7 as never, () => 1)).rejects.toThrow(saying(/the key is 7\. Make sure that it is a string/));
     await expect(locks.withLock('k', undefined as never)).rejects.toThrow(/no function to run inside the lock/);
     await expect(locks.inspect('')).rejects.toThrow(saying(/the key is empty/));
-    await expect(locks.withLock('k', { onBusy: 'ignore' as never }, () => 1)).rejects.toThrow(/onBusy is "ignore"\. Use/);
+    await expect(locks.withLock('k', { onBusy: 'ignore' as never }, () => 1)).rejects.toThrow(/onBusy is 'ignore'\. Use/);
     await expect(locks.forceRelease('k', undefined as never)).rejects.toThrow(saying(/fence is undefined\. Pass the fence/));
     await expect(locks.forceRelease('k', { fence: Number.NaN })).rejects.toThrow(saying(/fence is NaN\. Pass the fence that inspect/));
     const secret = class Secret {} as never;

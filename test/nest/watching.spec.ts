@@ -68,8 +68,8 @@ test('with debug: true, what happens to locks is a debug line of the Logger; wit
 });
 
 test.each([
-  [{ debug: 'yes' }, /LockModule: debug is "yes". Use true or false/],
-  [{ onUnavailable: 'fail' }, /LockModule: onUnavailable is "fail". Use 'wait' or 'throw'/],
+  [{ debug: 'yes' }, /LockModule: debug is 'yes'. Use true or false/],
+  [{ onUnavailable: 'fail' }, /LockModule: onUnavailable is 'fail'. Use 'wait' or 'throw'/],
 ])('%j is refused at start', async (wrong, message) => {
   await expect(start({ store: new MemoryLockStore(), ...wrong } as never)).rejects.toThrow(message);
 });

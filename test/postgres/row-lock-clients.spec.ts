@@ -217,7 +217,7 @@ describe('keys', () => {
     }
     await expect(withRowLock(client, [], never)).rejects.toThrow(LockKeyError);
     await expect(withRowLock(client, 'k', never, { wait: -1 })).rejects.toThrow('withRowLock: wait is -1');
-    await expect(withRowLock(client, 'k', never, { schema: '' })).rejects.toThrow('withRowLock: schema is ""');
+    await expect(withRowLock(client, 'k', never, { schema: '' })).rejects.toThrow("withRowLock: schema is ''");
     await expect(withRowLock(client, 'k', undefined as unknown as () => void)).rejects.toThrow('there is no function to run');
     expect(asked).toEqual([]);
   });
@@ -227,7 +227,7 @@ describe('keys', () => {
     await server.query(rowLockSql('orders'));
     await inTransaction(pool, (client) => withRowLock(client, 'here', () => undefined, { schema: 'orders' }));
     expect(await server.query('SELECT key FROM orders.row_lock')).toEqual([{ key: 'here' }]);
-    expect(() => rowLockSql('two; words')).toThrow('rowLockSql: schema is "two; words"');
+    expect(() => rowLockSql('two; words')).toThrow("rowLockSql: schema is 'two; words'");
   });
 
   test('lie where the store of leases makes its tables, too', async () => {

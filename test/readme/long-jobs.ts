@@ -140,3 +140,12 @@ export class Imports {
     }
   }
 }
+
+export async function importByCheckpoints(locks: LockService, source: string, batches: AsyncIterable<() => Promise<void>>): Promise<void> {
+  await locks.withLock(lockKey`import:${source}`, { ttl: '2m', renew: false }, async (lock) => {
+    for await (const write of batches) {
+      await lock.extend('2m');
+      await write();
+    }
+  });
+}

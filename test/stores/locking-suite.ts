@@ -351,6 +351,21 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(aborted).toBeInstanceOf(LockLostError);
   });
 
+  beside('lock.extend() keeps a fixed lease for longer, and the lock is free after its release', async ({ locks, key }) => {
+    const elsewhere = makeLocks(await connectTo(place()));
+    const lock = await locks.acquire(key, { ttl: 2_500, renew: false });
+    await lock.extend('8s');
+    const kept = lock.remainingMs();
+    const sent = performance.now();
+    await sleep(2_700);
+    expect(await elsewhere.tryAcquire(key)).toBeNull();
+    expect(kept).toBeGreaterThan(2_500);
+    // A machine that stood still for longer than the lease has lost it rightly.
+    expect(lock.isHeld() || performance.now() - sent > kept).toBe(true);
+    await lock.release();
+    await (await elsewhere.acquire(key)).release();
+  });
+
   beside('a lost lease aborts the signal before the key can be taken again', async ({ locks, key }) => {
     const events: string[] = [];
     const call = locks.withLock(key, { ttl: 400, renew: false }, async (lock) => {

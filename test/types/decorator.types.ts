@@ -132,6 +132,35 @@ export class Methods {
   @DistributedLock({ key: 'k', onBusy: (error) => error.message })
   async nothingExpected(): Promise<void> {}
 
+  @DistributedLock({ key: 'k:<id>', onUnavailable: (error, id: string) => `${id} ${error.code}` })
+  async whileAway(id: string): Promise<string> {
+    return id;
+  }
+  @DistributedLock({
+    key: 'k',
+    onBusy: (error) => error.waitedMs,
+    onUnavailable(this: Methods, error) {
+      return error.code === 'LOCK_STORE' && error.unknown ? this.tenant : undefined;
+    },
+  })
+  async otherwiseWhileAway(): Promise<string | number | undefined> {
+    return '';
+  }
+  @DistributedLock({ key: 'k', onBusy: 'skip', onUnavailable: () => '' })
+  async skippedOrAway(): Promise<string | undefined> {
+    return '';
+  }
+  // @ts-expect-error -- a number, where the method gives a text
+  @DistributedLock({ key: 'k', onUnavailable: () => 1 })
+  async answeredWronglyWhileAway(): Promise<string> {
+    return '';
+  }
+  // @ts-expect-error -- a number, where the method gives a text
+  @DistributedLock({ key: 'k', onBusy: 'skip', onUnavailable: () => 1 })
+  async skippedOrWronglyAway(): Promise<string | undefined> {
+    return '';
+  }
+
   // @ts-expect-error -- a number, where the method gives a text
   @DistributedLock({ key: 'k', onBusy: (error) => error.waitedMs })
   async answeredWrongly(): Promise<string> {
@@ -222,6 +251,11 @@ export async function calls(): Promise<void> {
   await locks.withLock('k', 5_000, () => 1);
   // @ts-expect-error -- of withLock only
   await locks.acquire('k', { onBusy: 'skip' });
+  // @ts-expect-error -- there is no result that a function could give
+  await locks.acquire('k', { onUnavailable: () => 1 });
+  const away: string = await locks.withLock('k', { onUnavailable: (error) => error.code }, () => 'text');
+  // @ts-expect-error -- a number, where the body gives a text
+  await locks.withLock<string>('k', { onUnavailable: () => 1 }, () => 'text');
   // @ts-expect-error -- a tag, and no function
   await locks.acquire(lockKey('k:' + text));
   // @ts-expect-error -- an instance is missing
@@ -230,7 +264,7 @@ export async function calls(): Promise<void> {
   outsideLocks(query);
   // @ts-expect-error -- the key is missing
   assertLocked();
-  void [text, maybe, never, perhaps, given, thrown, without, lock, rows, count, waitedMs];
+  void [text, maybe, never, perhaps, given, away, thrown, without, lock, rows, count, waitedMs];
 }
 
 export const modules = [

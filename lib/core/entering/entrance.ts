@@ -5,7 +5,8 @@ import type { EnteringParts } from './entering-parts.js';
 import { KeyByKey } from './key-by-key.js';
 import { Lease } from '../leases/lease.js';
 import type { Line } from '../leases/line.js';
-import { LockConfigurationError, type LockError } from '../words/errors.js';
+import { refuseTooLong } from '../leases/longest-lease.js';
+import type { LockError } from '../words/errors.js';
 import { atMost, ttlUntil } from '../seam/time.js';
 
 /** Learns how a call's way into its locks has ended: one of the two is called, once. */
@@ -56,19 +57,12 @@ export class Entrance {
 
   /** A nested call raises the lease of the lock that it is in, and `minHold` asks for one that covers it. */
   #refuseTooLong({ frame, call: { ttlMs, minHoldMs } }: Acquisition): void {
-    const { longestLeaseMs } = this.#parts.store;
-    if (longestLeaseMs === undefined) {
+    const { store } = this.#parts;
+    if (store.longestLeaseMs === undefined) {
       return;
     }
     const leaseMs = Math.max(ttlMs, minHoldMs > 0 ? Math.ceil(ttlUntil(minHoldMs)) : 0);
-    if (leaseMs > longestLeaseMs) {
-      const [key] = frame.keys as readonly [string];
-      throw new LockConfigurationError(
-        `Lock "${key}": a lease of ${leaseMs} ms was asked for, and the longest of this store is ${longestLeaseMs} ms. ` +
-          `Lower ${leaseMs > ttlMs ? 'minHold' : 'ttl'}, or raise longestLease of the store in all processes.`,
-        key,
-      );
-    }
+    refuseTooLong(store, frame.keys[0] as string, leaseMs, leaseMs > ttlMs ? 'minHold' : 'ttl');
   }
 
   /**

@@ -134,6 +134,16 @@ export class Frame extends CallNode implements HandledCall {
     return this.#taken.map((lease) => ({ store: this.#leases.store, ...(hasEnded ? lease.ticketOfNone : lease.share()) }));
   }
 
+  /** Sets each of its leases to at least `ttlMs` from now. Throws where one was lost, and where the store does not answer. */
+  async extend(ttlMs: number): Promise<void> {
+    const ended = this.#notified ?? this.expire() ?? (this.#isKept ? undefined : this.#releasedBefore());
+    if (ended) {
+      throw ended;
+    }
+    await Promise.all(this.#taken.map(async (lease) => this.#leases.extend(lease, ttlMs)));
+    this.assertHeld();
+  }
+
   /** Throws where the lock cannot be trusted. Ends leases whose time is over. */
   assertHeld(): void {
     const why = this.expire() ?? (this.#isKept ? undefined : this.#releasedBefore()) ?? this.#doubt;

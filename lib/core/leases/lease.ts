@@ -135,12 +135,12 @@ export class Lease extends Hold {
   }
 
   /**
-   * What a store is given to renew it. One that is not to be renewed is only confirmed: it asks for nothing that it
-   * does not have.
+   * The record of a renewal at `now`. A lease that is not renewed asks for `fixedMs` from now: by default for nothing
+   * that it does not have, so that it is only confirmed.
    */
-  renewal(now: number): HoldRecord {
+  renewal(now: number, fixedMs = 1): HoldRecord {
     const lingering = this.#state === 'lingering';
-    const ttlMs = lingering ? ttlUntil(Math.max(0, this.term.minHoldAt - now)) : this.term.isRenewed ? this.#ttlMs : 1;
+    const ttlMs = lingering ? ttlUntil(Math.max(0, this.term.minHoldAt - now)) : this.term.isRenewed ? this.#ttlMs : fixedMs;
     // The store knows who was granted the lock, and not whom it serves since, nor who is in it by a ticket.
     return this.recordFor(ttlMs, this.limitMs, lingering, this.isServed || this.isShared ? this.caller.by : '');
   }

@@ -108,10 +108,14 @@ export class Leases {
 
   /** Asks the store whether it still has a lock whose lease is doubted, until it answers or the lease is lost. */
   async settleDoubt(lease: Lease): Promise<void> {
-    while (lease.doubt && (await this.#renewer.confirm(lease)) === undefined) {
+    while (lease.doubt && (await this.#renewer.confirm(lease))) {
       // The end of a call waits for it.
       await pause(Math.min(lease.term.grantedMs / 10, LONGEST_COMMAND_MS), true);
     }
+  }
+
+  extend(lease: Lease, ttlMs: number): Promise<void> {
+    return this.#renewer.extend(lease, ttlMs);
   }
 
   /**

@@ -1,9 +1,10 @@
 import { AsyncResource } from 'node:async_hooks';
 import { type Clock, type Moment, momentOf } from '../seam/time.js';
-import { asLockError } from '../words/errors.js';
+import { asLockError, type LockError, LockStoreError } from '../words/errors.js';
 import type { Lease } from './lease.js';
 import type { LeaseEvents } from './lease-events.js';
 import type { HoldRecord, LockStore } from '../seam/lock-store.js';
+import { refuseTooLong } from './longest-lease.js';
 import { groupedBy } from '../words/grouped-by.js';
 
 /**
@@ -57,15 +58,20 @@ export class Renewer {
     }
   }
 
-  /** Asks the store once whether it has a lease; undefined where it does not answer. */
-  async confirm(lease: Lease): Promise<boolean | undefined> {
+  /**
+   * Asks the store once whether it has a lease, and to set a fixed one to at least `fixedMs` from now, where that is
+   * given. Answers why the outcome is unknown; undefined where the store has answered.
+   */
+  async confirm(lease: Lease, fixedMs?: number): Promise<LockError | undefined> {
     const sent = momentOf(this.#clock);
-    const record = lease.renewal(sent.monotonic);
+    const record = lease.renewal(sent.monotonic, fixedMs);
     let held: boolean | undefined;
+    let failure: LockError | undefined;
     try {
       [held] = await this.#store.renew([record]);
     } catch (error) {
-      this.#events.renewalFailed(lease, asLockError(error, lease.key));
+      failure = asLockError(error, lease.key);
+      this.#events.renewalFailed(lease, failure);
     }
     if (held && !lease.hasEnded) {
       const margin = lease.margin;
@@ -75,7 +81,22 @@ export class Renewer {
       lease.gone();
       this.#leases.lose(lease, 'expired');
     }
-    return held;
+    return held === undefined ? (failure ?? unanswered(lease.key)) : undefined;
+  }
+
+  /**
+   * Has the store set a lease to at least `ttlMs` from now; one that is renewed is renewed for as long from then on.
+   * Rejects where the store grants no such lease, or where its answer is unknown. A loss is told as any other.
+   */
+  async extend(lease: Lease, ttlMs: number): Promise<void> {
+    refuseTooLong(this.#store, lease.key, ttlMs, 'ttl');
+    if (this.#store.expires) {
+      lease.raise(ttlMs);
+      const failure = await this.confirm(lease, ttlMs);
+      if (failure) {
+        throw failure;
+      }
+    }
   }
 
   stop(): void {
@@ -219,6 +240,13 @@ export class Renewer {
       }
     });
   }
+}
+
+/** The failure of a store that cannot say of a lease whether it has it, as a quorum without a majority. */
+function unanswered(key: string): LockError {
+  return new LockStoreError(`Lock "${key}": the store could not say whether it has the lease. Repeat the call.`, key, {
+    unknown: true,
+  });
 }
 
 /**

@@ -1,9 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import { callerOf, type Caller } from './caller.js';
-import type { OptionNames } from './check-options.js';
+import { type OptionNames, wrongOption } from './check-options.js';
 import { parseDuration, type Duration } from './duration.js';
 import { LockConfigurationError } from './errors.js';
-import { shown } from './shown.js';
 
 /** What a call does while the store is known to be away. */
 export type OnUnavailable = 'wait' | 'throw';
@@ -138,13 +137,13 @@ function checkKinds({ signal, renew, onUnavailable, reentry, name }: LockOptions
     checkOnUnavailable(onUnavailable, site);
   }
   if (reentry !== undefined && reentry !== 'context' && reentry !== 'never') {
-    throw new LockConfigurationError(`${site}: reentry is ${JSON.stringify(reentry)}. Use 'context' or 'never'.`);
+    throw wrongOption(`${site}: reentry`, reentry, "Use 'context' or 'never'.");
   }
   if (renew !== undefined && typeof renew !== 'boolean') {
-    throw new LockConfigurationError(`${site}: renew is ${JSON.stringify(renew)}. Use true or false.`);
+    throw wrongOption(`${site}: renew`, renew, 'Use true or false.');
   }
   if (name !== undefined && (typeof name !== 'string' || name === '')) {
-    throw new LockConfigurationError(`${site}: name is ${shown(name)}. Pass a text that many calls share, such as 'balance'.`);
+    throw wrongOption(`${site}: name`, name, "Pass a text that many calls share, such as 'balance'.");
   }
   if (signal) {
     // Many calls may wait on one signal, each with a listener.
@@ -155,7 +154,7 @@ function checkKinds({ signal, renew, onUnavailable, reentry, name }: LockOptions
 /** Throws `LockConfigurationError` for anything else. */
 export function checkOnUnavailable(value: OnUnavailable, site: string): OnUnavailable {
   if (value !== 'wait' && value !== 'throw') {
-    throw new LockConfigurationError(`${site}: onUnavailable is ${JSON.stringify(value)}. Use 'wait' or 'throw'.`);
+    throw wrongOption(`${site}: onUnavailable`, value, "Use 'wait' or 'throw', or in @DistributedLock() and withLock() a function.");
   }
   return value;
 }

@@ -33,6 +33,11 @@ function unknownOption(site: string, name: string, known: readonly string[]): Lo
   return new LockConfigurationError(`${site}: ${what} The options are: ${known.join(', ')}.`);
 }
 
+/** The error of an option, named with where it was given, whose value cannot be used. `cure` says what to pass. */
+export function wrongOption(option: string, value: unknown, cure: string): LockConfigurationError {
+  return new LockConfigurationError(`${option} is ${shown(value)}. ${cure}`);
+}
+
 /** Throws `LockConfigurationError` for what is no function. */
 export function checkFunction(site: string, given: unknown, cure: string): void {
   if (typeof given !== 'function') {
@@ -44,7 +49,7 @@ export function checkFunction(site: string, given: unknown, cure: string): void 
 export function checkMethods(option: string, given: unknown, methods: readonly string[], cure: string): void {
   const has = (method: string): boolean => typeof (given as { readonly [name: string]: unknown })[method] === 'function';
   if (given !== undefined && (typeof given !== 'object' || given === null || !methods.every(has))) {
-    throw new LockConfigurationError(`${option} is ${shown(given)}. ${cure}`);
+    throw wrongOption(option, given, cure);
   }
 }
 

@@ -1,12 +1,7 @@
 /** Runs `body` once, inside `around` where that runs it, and gives its outcome whatever `around` does. */
 export function withOutcomeOf<T>(body: () => T, around: (run: () => unknown) => void): T {
   let outcome: (() => T) | undefined;
-  const run = (): T => {
-    if (!outcome) {
-      outcome = outcomeOf(body);
-    }
-    return outcome();
-  };
+  const run = (): T => (outcome ??= outcomeOf(body))();
   guarded(() => around(run));
   return run();
 }

@@ -1,5 +1,6 @@
-import { LockConfigurationError, LockKeyError } from './errors.js';
-import { kindOf, shown } from './shown.js';
+import { wrongOption } from './check-options.js';
+import { LockKeyError } from './errors.js';
+import { kindOf } from './shown.js';
 
 /** The longest key, in bytes of UTF-8. */
 const LONGEST_KEY = 1024;
@@ -177,9 +178,7 @@ function literal(text = '', site: string): string {
 /** Throws `LockConfigurationError` for a prefix that could not be told from the key after it, or would move Redis keys to other slots. */
 export function checkPrefix(prefix: unknown): string {
   if (typeof prefix !== 'string' || !/^[^{}%\s]{1,200}$/.test(prefix)) {
-    throw new LockConfigurationError(
-      `LockModule: prefix is ${shown(prefix)}. Use 1 to 200 characters without braces, '%' and white space, such as 'lock'.`,
-    );
+    throw wrongOption('LockModule: prefix', prefix, "Use 1 to 200 characters without braces, '%' and white space, such as 'lock'.");
   }
   return prefix;
 }

@@ -1,4 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+import type { Duration } from './duration.js';
 
 /** A lock that the running code holds: on one key, or on several at once. */
 export interface Lock extends AsyncDisposable {
@@ -31,6 +32,14 @@ export interface Lock extends AsyncDisposable {
   assertHeld(): void;
   /** Milliseconds for which the lease can be trusted without a renewal; 0 once lost or released. */
   remainingMs(): number;
+  /**
+   * Sets the lease to at least `ttl` from now, of each key; a lease that is renewed is renewed for as long from then on.
+   * Never shortens a lease, and does not put off `maxHold`. For `renew: false`, and before code that cannot renew, such as a function that
+   * is frozen. Rejects with `LockLostError` where the lock is lost or released, or `maxHold` is over; with
+   * `LockStoreError` where the store does not answer, and the lease is then as before or longer; and with
+   * `LockConfigurationError` where `ttl` is less than 100 ms, or more than the longest lease of the store.
+   */
+  extend(ttl: Duration): Promise<void>;
   /**
    * Runs `fn` inside the lock, so that locked calls it makes re-enter. A lazy thenable, such as a query builder, runs
    * inside as well, once, and its promise is returned. Throws `LockLostError` once lost or released.

@@ -1,5 +1,5 @@
 import { LOCK_OPTIONS } from '../../core/words/call.js';
-import { checkOptions, type OptionNames } from '../../core/words/check-options.js';
+import { checkOptions, type OptionNames, wrongOption } from '../../core/words/check-options.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
 import { checkKeys } from '../../core/words/lock-key.js';
 import { compileKeyTemplate } from '../keys/key-template.js';
@@ -30,18 +30,23 @@ export function DistributedLock<
   Self = unknown,
   TimeArgs extends unknown[] = unknown[],
   SignalArgs extends unknown[] = unknown[],
+  Away = unknown,
 >(
-  options: DistributedLockOptions<Args, Self, unknown, TimeArgs, SignalArgs> & { onBusy: 'skip' },
-): LockDecorator<Self, { args: Args; timeArgs: TimeArgs; signalArgs: SignalArgs; answer: unknown; skips: true }>;
+  options: DistributedLockOptions<Args, Self, unknown, TimeArgs, SignalArgs, Away> & { onBusy: 'skip' },
+): LockDecorator<Self, { args: Args; timeArgs: TimeArgs; signalArgs: SignalArgs; answer: unknown; away: Uninferred<Away>; skips: true }>;
 export function DistributedLock<
   Args extends unknown[] = unknown[],
   Self = unknown,
   Answer = unknown,
   TimeArgs extends unknown[] = unknown[],
   SignalArgs extends unknown[] = unknown[],
+  Away = unknown,
 >(
-  options: DistributedLockOptions<Args, Self>['key'] | DistributedLockOptions<Args, Self, Answer, TimeArgs, SignalArgs>,
-): LockDecorator<Self, { args: Args; timeArgs: TimeArgs; signalArgs: SignalArgs; answer: Uninferred<Answer>; skips: false }>;
+  options: DistributedLockOptions<Args, Self>['key'] | DistributedLockOptions<Args, Self, Answer, TimeArgs, SignalArgs, Away>,
+): LockDecorator<
+  Self,
+  { args: Args; timeArgs: TimeArgs; signalArgs: SignalArgs; answer: Uninferred<Answer>; away: Uninferred<Away>; skips: false }
+>;
 export function DistributedLock(
   given: DistributedLockOptions['key'] | DistributedLockOptions,
   ...more: unknown[]
@@ -96,7 +101,7 @@ type WrappedMethod = MethodParts['body'] & { readonly [LOCKED]?: MethodParts };
 
 function partsOf(options: DistributedLockOptions, body: WrappedMethod, target: object, name: string | symbol, site: string): MethodParts {
   if (options.returns !== undefined && !RETURN_KINDS.includes(options.returns)) {
-    throw new LockConfigurationError(`${site}: returns is ${shown(options.returns)}. Use one of '${RETURN_KINDS.join("', '")}'.`);
+    throw wrongOption(`${site}: returns`, options.returns, `Use one of '${RETURN_KINDS.join("', '")}'.`);
   }
   const { [LOCKED]: below } = body;
   const declared: unknown = Reflect.getMetadata('design:returntype', target, name);

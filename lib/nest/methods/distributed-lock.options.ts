@@ -1,7 +1,8 @@
 import type { Observable } from 'rxjs';
-import type { LockOptions } from '../../core/words/call.js';
+import type { LockOptions, OnUnavailable } from '../../core/words/call.js';
 import type { Duration } from '../../core/words/duration.js';
 import type { LockNotAcquiredError } from '../../core/words/errors.js';
+import type { UnavailableError } from '../refused-call.js';
 import type { ReturnKind } from './return-kind.js';
 
 /** A method that can be locked: it returns a promise, an Observable or an async generator. */
@@ -12,7 +13,7 @@ type OfCall<Self, Args extends unknown[], Result> = (this: Self, ...args: Args) 
 
 /**
  * The options of `@DistributedLock`. Durations are milliseconds, or strings such as `'30s'`. `key`, `ttl`, `wait`,
- * `signal` and `onBusy` may be functions of the arguments, in which `this` is the instance:
+ * `signal`, `onBusy` and `onUnavailable` may be functions of the arguments, in which `this` is the instance:
  * `key(this: BalanceService, id: string) { … }`.
  */
 export interface DistributedLockOptions<
@@ -21,7 +22,8 @@ export interface DistributedLockOptions<
   Answer = unknown,
   TimeArgs extends unknown[] = unknown[],
   SignalArgs extends unknown[] = unknown[],
-> extends Omit<LockOptions, 'ttl' | 'wait' | 'signal' | 'ticket' | 'by'> {
+  Away = unknown,
+> extends Omit<LockOptions, 'ttl' | 'wait' | 'signal' | 'onUnavailable' | 'ticket' | 'by'> {
   /**
    * What to lock: a template such as `'balance:<customerId>'`, `'<dto.accountId>'` or `'<0>'`, or a function of the
    * arguments that returns a key or a list of keys; make them with the tag `lockKey`, which escapes as templates do.
@@ -41,6 +43,12 @@ export interface DistributedLockOptions<
    * for a call that was aborted, or that closes a cycle. Default: `'throw'`.
    */
   onBusy?: 'throw' | 'skip' | ((this: Self, error: LockNotAcquiredError, ...args: Args) => Answer) | undefined;
+  /**
+   * `'wait'`; `'throw'`: fail at once with `LockStoreError` while the store is known to be away; or a function of the
+   * error and the arguments: the call fails in the same cases, and with every error of a store that is away or refuses
+   * all, and the function's result is taken. The method never runs without its lock. Default: the module's, `'wait'`.
+   */
+  onUnavailable?: OnUnavailable | ((this: Self, error: UnavailableError, ...args: Args) => Away) | undefined;
   /** The name of the store, where the application has several. Default: `'default'`. */
   store?: string | undefined;
   /**
@@ -50,7 +58,7 @@ export interface DistributedLockOptions<
   returns?: ReturnKind | undefined;
 }
 
-/** What the method gives to its caller, and so what `onBusy` may answer instead. */
+/** What the method gives to its caller, and so what may be answered in its place. */
 type AnswerOf<Method extends LockableMethod> =
   ReturnType<Method> extends Observable<infer Value>
     ? Value | Observable<Value> | PromiseLike<Value | Observable<Value> | undefined> | undefined
@@ -74,7 +82,10 @@ type Fits<Options extends Given, Method extends LockableMethod> = Accepts<
 > &
   Accepts<Options['timeArgs'], Method, { readonly ttl: 'the parameters of the function are not those of the method' }> &
   Accepts<Options['signalArgs'], Method, { readonly signal: 'the parameters of the function are not those of the method' }> &
-  (Options['skips'] extends true ? MaySkip<Method> : MayAnswer<Options['answer'], Method>);
+  (Options['skips'] extends true
+    ? MaySkip<Method>
+    : MayAnswer<Options['answer'], Method, { readonly onBusy: 'what onBusy returns is not a result of the method' }>) &
+  MayAnswer<Options['away'], Method, { readonly onUnavailable: 'what onUnavailable returns is not a result of the method' }>;
 
 /** What a decorator was given, as types. */
 export interface Given {
@@ -82,6 +93,7 @@ export interface Given {
   readonly timeArgs: unknown[];
   readonly signalArgs: unknown[];
   readonly answer: unknown;
+  readonly away: unknown;
   readonly skips: boolean;
 }
 
@@ -101,11 +113,11 @@ type MaySkip<Method extends LockableMethod> =
       : { readonly onBusy: "a method with onBusy: 'skip' has to allow undefined as its result" }
     : unknown;
 
-type MayAnswer<Answer, Method extends LockableMethod> = [Answer] extends [AnswerOf<Method>]
+type MayAnswer<Answer, Method extends LockableMethod, Refusal> = [Answer] extends [AnswerOf<Method>]
   ? unknown
   : unknown extends Answer
     ? unknown
-    : { readonly onBusy: 'what onBusy returns is not a result of the method' };
+    : Refusal;
 
 /**
  * An instance, whose class `Self` names where a function asks for `this`. Only classes have a prototype, so static

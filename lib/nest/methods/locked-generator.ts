@@ -5,7 +5,7 @@ import { isAsyncIterable, wrongReturn } from './return-kind.js';
 
 /**
  * A method that is an async generator: held from the first `next` to the end, `return` or `throw`. Its body runs inside
- * the lock each time it goes on; once the lease is lost it is ended with a `LockLostError`. What `onBusy` answers is
+ * the lock each time it goes on; once the lease is lost it is ended with a `LockLostError`. An answer in its place is
  * the value it returns.
  */
 export async function* lockedGenerator(method: RunnableMethod, self: unknown, args: unknown[]): AsyncGenerator {
@@ -36,8 +36,8 @@ export async function* lockedGenerator(method: RunnableMethod, self: unknown, ar
 }
 
 /**
- * Resolves once inside, with the call that lasts until `left` and its arguments; without a lock where `onBusy` answered
- * instead.
+ * Resolves once inside, with the call that lasts until `left` and its arguments; without a lock where an answer was given
+ * in its place.
  */
 function enter(
   method: RunnableMethod,

@@ -83,8 +83,8 @@ export class LockedMethod {
         this.#warning = undefined;
       }
       const call = known.call ?? service.parse(options.of(self, args), this.parts.site);
-      const onBusy = typeof options.onBusy === 'function' ? options.onBusyOf(self, args) : options.onBusy;
-      return service.runCall(list, unsubscribed ? withSignal(call, unsubscribed) : call, onBusy, body);
+      const answers = options.answers && options.answersOf(self, args);
+      return service.runCall(list, unsubscribed ? withSignal(call, unsubscribed) : call, answers, body);
     } catch (error) {
       return Promise.reject(error as Error);
     }

@@ -1,12 +1,12 @@
 import { parseCall } from '../../core/words/call.js';
 import type { DistributedLockOptions } from './distributed-lock.options.js';
 import type { WithLockOptions } from '../lock-service.options.js';
-import { checkOnBusy, type OnBusy } from '../on-busy.js';
+import { askedOf, checkAnswers, throwsAll, type Answers } from '../refused-call.js';
 
 /** The defaults while a class is loaded, when no application is known yet. */
 const NO_DEFAULTS = { ttlMs: 0, waitMs: 0, maxHoldMs: Infinity };
 
-/** What may be a function of the call, beside `key` and `onBusy`. */
+/** What may be a function of the call, beside `key` and the answers. */
 const MAY_BE_FUNCTIONS: ReadonlySet<string> = new Set(['ttl', 'wait', 'signal']);
 
 /**
@@ -15,22 +15,25 @@ const MAY_BE_FUNCTIONS: ReadonlySet<string> = new Set(['ttl', 'wait', 'signal'])
 export class MethodOptions {
   /** Those that are no functions. */
   readonly fixed: WithLockOptions;
-  readonly onBusy: DistributedLockOptions['onBusy'];
+  /** Undefined where every error is thrown. */
+  readonly answers: Pick<DistributedLockOptions, 'onBusy' | 'onUnavailable'> | undefined;
   readonly #functions: readonly (readonly [string, Function])[];
 
   constructor(given: DistributedLockOptions, site: string) {
-    const { key, onBusy, store: _store, returns: _returns, ...options } = given;
+    const { key, onBusy, onUnavailable, store: _store, returns: _returns, ...options } = given;
     const entries = Object.entries(options);
     this.#functions = entries.filter(isFunction) as [string, Function][];
-    this.onBusy = onBusy;
+    const answers = { onBusy, onUnavailable };
+    checkAnswers(answers, site);
+    this.answers = throwsAll(answers) ? undefined : answers;
     this.fixed = {
       ...Object.fromEntries(entries.filter((entry) => !isFunction(entry))),
       by: site,
       name: options.name ?? (typeof key === 'string' ? key : site),
       onBusy: typeof onBusy === 'function' ? undefined : onBusy,
+      onUnavailable: typeof onUnavailable === 'function' ? 'throw' : onUnavailable,
     };
-    checkOnBusy(onBusy, site);
-    parseCall(this.fixed, NO_DEFAULTS, site);
+    parseCall(askedOf(this.fixed), NO_DEFAULTS, site);
   }
 
   /** Whether all calls have the same. */
@@ -41,12 +44,16 @@ export class MethodOptions {
   /** The options of a call. */
   of(self: unknown, args: readonly unknown[]): WithLockOptions {
     const called = this.#functions.map(([name, option]) => [name, Reflect.apply(option, self, args) as unknown] as const);
-    return { ...this.fixed, ...Object.fromEntries(called), onBusy: this.onBusyOf(self, args) };
+    return { ...this.fixed, ...Object.fromEntries(called), ...this.answersOf(self, args) };
   }
 
-  onBusyOf(self: unknown, args: readonly unknown[]): OnBusy<unknown> | undefined {
-    const { onBusy } = this;
-    return typeof onBusy === 'function' ? (error) => onBusy.call(self, error, ...args) : onBusy;
+  /** What a call answers that does not get its lock. */
+  answersOf(self: unknown, args: readonly unknown[]): Answers<unknown> {
+    const { onBusy, onUnavailable } = this.answers ?? {};
+    return {
+      onBusy: typeof onBusy === 'function' ? (error) => onBusy.call(self, error, ...args) : onBusy,
+      onUnavailable: typeof onUnavailable === 'function' ? (error) => onUnavailable.call(self, error, ...args) : onUnavailable,
+    };
   }
 }
 

@@ -1,6 +1,5 @@
-import { checkOptions } from '../../core/words/check-options.js';
+import { checkOptions, wrongOption } from '../../core/words/check-options.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
-import { shown } from '../../core/words/shown.js';
 import { checkPools, whichPool } from '../sql/check-pools.js';
 import { callbackPool, type CallbackPool } from './mysql-pool.js';
 
@@ -36,7 +35,7 @@ export function checkMySqlOptions(options: MySqlLockStoreOptions): { readonly po
   checkOptions('MySqlLockStore', options, { poll: true });
   const { poll = false } = options;
   if (typeof poll !== 'boolean') {
-    throw new LockConfigurationError(`MySqlLockStore: poll is ${shown(poll)}. Pass true to look for turns every 50 ms, or leave it out.`);
+    throw wrongOption('MySqlLockStore: poll', poll, 'Pass true to look for turns every 50 ms, or leave it out.');
   }
   return { poll };
 }

@@ -1,4 +1,4 @@
-import { LockConfigurationError } from '../../core/words/errors.js';
+import { wrongOption } from '../../core/words/check-options.js';
 
 /** Where the locks are in a database. */
 export interface SchemaOptions {
@@ -9,9 +9,7 @@ export interface SchemaOptions {
 /** The name unchanged. Throws `LockConfigurationError` where it would have to be escaped. */
 export function checkSchema(schema: unknown = 'distributed_lock', place = 'PostgresLockStore'): string {
   if (typeof schema !== 'string' || !/^(?!pg_)[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
-    throw new LockConfigurationError(
-      `${place}: schema is ${JSON.stringify(schema)}. Use up to 63 small letters, digits and underscores, such as 'distributed_lock'.`,
-    );
+    throw wrongOption(`${place}: schema`, schema, "Use up to 63 small letters, digits and underscores, such as 'distributed_lock'.");
   }
   return schema;
 }

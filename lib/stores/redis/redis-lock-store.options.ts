@@ -1,6 +1,4 @@
-import { checkOptions } from '../../core/words/check-options.js';
-import { LockConfigurationError } from '../../core/words/errors.js';
-import { shown } from '../../core/words/shown.js';
+import { checkOptions, wrongOption } from '../../core/words/check-options.js';
 import { checkCredentials, type CredentialsFunction } from './connection/credentials.js';
 
 /** Options of the Redis store. */
@@ -30,8 +28,10 @@ export function checkRedisOptions(options: RedisLockStoreOptions): CheckedOption
   checkOptions('RedisLockStore', options, { minReplicas: true, credentials: true });
   const { minReplicas = 0, credentials } = options as { minReplicas?: unknown; credentials?: unknown };
   if (typeof minReplicas !== 'number' || !Number.isSafeInteger(minReplicas) || minReplicas < 0) {
-    throw new LockConfigurationError(
-      `RedisLockStore: minReplicas is ${shown(minReplicas)}. Use a whole number from 0: how many replicas must confirm a lock before it counts.`,
+    throw wrongOption(
+      'RedisLockStore: minReplicas',
+      minReplicas,
+      'Use a whole number from 0: how many replicas must confirm a lock before it counts.',
     );
   }
   return { minReplicas, credentials: checkCredentials(credentials, 'RedisLockStore') };

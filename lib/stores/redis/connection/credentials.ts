@@ -1,5 +1,4 @@
-import { LockConfigurationError } from '../../../core/words/errors.js';
-import { shown } from '../../../core/words/shown.js';
+import { wrongOption } from '../../../core/words/check-options.js';
 import { messageOf } from '../../kit/refusals.js';
 
 /** User and password of a connection to Redis. */
@@ -25,8 +24,10 @@ export function checkCredentials(credentials: unknown, store: string): Credentia
   if (credentials === undefined || typeof credentials === 'function') {
     return credentials as CredentialsFunction | undefined;
   }
-  throw new LockConfigurationError(
-    `${store}: credentials is ${shown(credentials)}. Pass a function that answers { username, password }, or a promise of it: it is called for each connection.`,
+  throw wrongOption(
+    `${store}: credentials`,
+    credentials,
+    'Pass a function that answers { username, password }, or a promise of it: it is called for each connection.',
   );
 }
 

@@ -1,0 +1,95 @@
+import { wrongOption } from '../core/words/check-options.js';
+import { checkOnUnavailable, type LockOptions, type OnUnavailable } from '../core/words/call.js';
+import { LockConfigurationError, LockNotAcquiredError, LockStoreError } from '../core/words/errors.js';
+import type { Lock } from '../core/words/lock.js';
+
+/**
+ * What a call does instead of throwing `LockNotAcquiredError`, unless it was aborted or closes a cycle. Does not catch
+ * errors of the body.
+ */
+export type OnBusy<T> = 'throw' | 'skip' | ((error: LockNotAcquiredError) => T | PromiseLike<T>);
+
+/** The error of a store that did not answer, or that refuses every call, since a right or a table is missing. */
+export type UnavailableError = LockStoreError | LockConfigurationError;
+
+/**
+ * What a call does while its store is away. A function: as `'throw'`, and what it returns is the result of the call.
+ * Does not catch errors of the body.
+ */
+export type OnUnavailableOf<T> = OnUnavailable | ((error: UnavailableError) => T | PromiseLike<T>);
+
+/** What a call answers that does not get its lock. */
+export interface Answers<T> {
+  readonly onBusy?: OnBusy<T> | undefined;
+  readonly onUnavailable?: OnUnavailableOf<T> | undefined;
+}
+
+/** What runs inside a lock. */
+export type LockBody<T> = (lock: Lock) => T | PromiseLike<T>;
+
+/** Whether every error with which a call does not get its lock is thrown. */
+export function throwsAll({ onBusy, onUnavailable }: Answers<unknown>): boolean {
+  return (onBusy === undefined || onBusy === 'throw') && typeof onUnavailable !== 'function';
+}
+
+/** Runs a call whose caller goes on without its lock. */
+export async function runUnlessRefused<T>(
+  answers: Answers<T>,
+  body: LockBody<T>,
+  run: (body: LockBody<T>) => Promise<T>,
+): Promise<T | undefined> {
+  let isIn = false;
+  try {
+    return await run((lock) => {
+      isIn = true;
+      return body(lock);
+    });
+  } catch (error) {
+    // What the body throws passes unchanged, also an error of a lock inside it.
+    if (isIn) {
+      throw error;
+    }
+    return answerTo(error, answers);
+  }
+}
+
+/** Throws the error itself where the caller has nothing to answer. */
+function answerTo<T>(error: unknown, { onBusy, onUnavailable }: Answers<T>): T | PromiseLike<T> | undefined {
+  if (error instanceof LockNotAcquiredError && error.reason !== 'aborted' && error.reason !== 'cycle') {
+    if (onBusy === 'skip') {
+      return undefined;
+    }
+    if (typeof onBusy === 'function') {
+      return onBusy(error);
+    }
+  }
+  if (typeof onUnavailable === 'function' && isUnavailable(error)) {
+    return onUnavailable(error);
+  }
+  throw error;
+}
+
+function isUnavailable(error: unknown): error is UnavailableError {
+  return error instanceof LockStoreError || (error instanceof LockConfigurationError && error.ofStore);
+}
+
+/** The options of a call as core knows them: it throws what the caller answers. */
+export function askedOf(options: Omit<LockOptions, 'onUnavailable'> & Answers<unknown>): LockOptions {
+  const { onBusy, onUnavailable } = options;
+  const skips = onBusy === 'skip';
+  if (!skips && typeof onUnavailable !== 'function') {
+    return options as LockOptions;
+  }
+  const wait = options.wait ?? (skips ? 0 : undefined);
+  return { ...options, wait, onUnavailable: typeof onUnavailable === 'function' ? 'throw' : onUnavailable };
+}
+
+/** Throws `LockConfigurationError` for what is no answer. */
+export function checkAnswers({ onBusy, onUnavailable }: Answers<unknown>, site: string): void {
+  if (onBusy !== undefined && onBusy !== 'throw' && onBusy !== 'skip' && typeof onBusy !== 'function') {
+    throw wrongOption(`${site}: onBusy`, onBusy, "Use 'throw', 'skip' or a function.");
+  }
+  if (onUnavailable !== undefined && typeof onUnavailable !== 'function') {
+    checkOnUnavailable(onUnavailable, site);
+  }
+}
