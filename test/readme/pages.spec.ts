@@ -13,19 +13,23 @@ function lines(text: string): string {
     .join('\n')}\n`;
 }
 
+/** Compiled and run by `test/package/coming-from.spec.ts`, with packages that only its project has. */
+const COMING_FROM = 'test/package/fixtures/coming-from/services';
+
 /** The files whose code a test runs against the libraries that these pages name. */
 const RUN = [
   ...['recipes', 'advisory-locks', 'client-signal', 'functions', 'idempotency', 'single-flight', 'transactions', 'windows'].map(
     (name) => `test/readme/${name}.ts`,
   ),
   'test/transaction/recipes.ts',
+  ...filesBelow(COMING_FROM, '.ts'),
 ];
-const PAGES_THAT_RUN = new Set(['README.md', 'docs/recipes.md', 'docs/transactions.md']);
+const PAGES_THAT_RUN = new Set(['README.md', 'docs/recipes.md', 'docs/transactions.md', 'docs/coming-from.md']);
 
 const compiled = ['lib', 'console', 'test', 'sample-app', 'examples']
   .filter((folder) => existsSync(folder))
   .flatMap((folder) => filesBelow(folder, '.ts'))
-  .filter((path) => !path.endsWith('.d.ts') && !path.startsWith('test/package/fixtures/'))
+  .filter((path) => !path.endsWith('.d.ts') && (!path.startsWith('test/package/fixtures/') || path.startsWith(COMING_FROM)))
   .map((path) => ({ path, text: lines(readFileSync(path, 'utf8')) }));
 
 /** A block of the README that names its file is pasted and run by `quick-start.spec.ts`. */

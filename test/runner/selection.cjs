@@ -60,6 +60,7 @@ const LONG = [
   'test/tickets/graphql.spec.ts',
   'test/transaction/',
   'test/package/matrix.spec.ts',
+  'test/package/coming-from.spec.ts',
   'test/package/store-contract.spec.ts',
   'test/package/developer-tools.spec.ts',
   // What a user of the page does is in test/page/browser.spec.ts.
