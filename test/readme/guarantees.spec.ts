@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 
-const page = readFileSync('docs/guarantees.md', 'utf8');
+const page = readFileSync('test/README.md', 'utf8');
 /** A file, and the names of tests in it: `test/a.spec.ts`: "one", "another". */
 const named = [...page.matchAll(/`((?:test|lib|sample-app)\/[^`]+\.ts)`:((?:\s+"[^"]+",?)+)/g)].flatMap(([, file, names]) =>
   [...(names as string).matchAll(/"([^"]+)"/g)].map(([, name]) => [file as string, name as string] as const),
