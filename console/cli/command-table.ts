@@ -30,7 +30,7 @@ const AT_A_STORE = {
   },
   top: {
     argument: '',
-    says: 'shows the oldest locks and the longest queues, each second',
+    says: 'shows the oldest locks and those that are most waited for, each second',
     example: 'top --prefix jobs',
     options: ['json'],
   },

@@ -1,5 +1,6 @@
 import type { ModulesContainer } from '@nestjs/core';
 import { setImmediate as turn } from 'node:timers/promises';
+import { madeByNest } from './made-by-nest.js';
 
 /**
  * Resolves with what a provider or controller threw while Nest made the instances of an application, and with undefined
@@ -25,17 +26,7 @@ export async function bootFailure(modules: ModulesContainer): Promise<unknown> {
 
 /** How the making of each instance ends, as far as it has begun: with an error, or with undefined. */
 function endsOf(modules: ModulesContainer): Promise<unknown>[] {
-  const ends: Promise<unknown>[] = [];
-  for (const { providers, injectables, controllers } of modules.values()) {
-    for (const made of [providers, injectables, controllers]) {
-      for (const { settlementSignal } of made.values()) {
-        if (settlementSignal) {
-          ends.push(settlementSignal.asPromise());
-        }
-      }
-    }
-  }
-  return ends;
+  return madeByNest(modules).flatMap(({ settlementSignal }) => settlementSignal?.asPromise() ?? []);
 }
 
 function firstFailure(ends: readonly Promise<unknown>[]): Promise<unknown> {

@@ -8,6 +8,8 @@ import type { HeldLock, LockProcess, Survey, WaitingCall } from './survey.js';
 /** A lock in a list. */
 export interface ListedLock extends StoredLock {
   readonly key: string;
+  /** Calls that wait for it, in all processes that have answered; `waiters` are processes. */
+  readonly waiting: number;
   /** Calls of this process that wait for it. */
   readonly waitingHere: number;
   /** Whether a process that holds it has answered. Where none has, it was stopped, cut off or ended, or has an older version. */
@@ -77,11 +79,12 @@ export class Listing implements LockList {
 
   async *#locks(stopped: AbortSignal): AsyncGenerator<ListedLock, void, undefined> {
     const { prefix, limit } = this.#limits;
+    const askedAt = this.#clock.monotonic();
     const survey = await this.#survey();
     this.#leftOut = { rows: survey.leftOut, limited: false, unsearched: true };
     /** The last fence of each key. */
     const listed = new Map<string, number>();
-    for await (const lock of this.#all(survey, stopped)) {
+    for await (const lock of this.#all(survey, this.#clock.monotonic() - askedAt, stopped)) {
       const before = listed.get(lock.key);
       if (!lock.key.startsWith(prefix) || (before !== undefined && before >= lock.fence)) {
         continue;
@@ -95,9 +98,10 @@ export class Listing implements LockList {
     }
   }
 
-  async *#all(survey: Survey, stopped: AbortSignal): AsyncGenerator<ListedLock, void, undefined> {
+  /** `agoMs`: how long ago the processes were asked. */
+  async *#all(survey: Survey, agoMs: number, stopped: AbortSignal): AsyncGenerator<ListedLock, void, undefined> {
     const known = knownOf(survey);
-    yield* heldLocks(known, this.#clock.wall());
+    yield* heldLocks(known, this.#clock.wall() - agoMs, agoMs);
     const { searchMs, prefix } = this.#limits;
     const parts = searchMs > 0 && !stopped.aborted ? this.#operator?.search?.(prefix) : undefined;
     if (!parts) {
@@ -145,10 +149,10 @@ function knownOf(survey: Survey): Known {
 }
 
 /** What processes hold: a lock that several are in is listed once. */
-function heldLocks(known: Known, now: number): ListedLock[] {
+function heldLocks(known: Known, askedAt: number, agoMs: number): ListedLock[] {
   const byKey = groupedBy(known.survey.held, ({ key }) => key);
   return [...byKey.values()]
-    .map((holds) => heldLock(latest(holds), known, now))
+    .map((holds) => heldLock(latest(holds), known, askedAt, agoMs))
     .toSorted((one, other) => one.since.getTime() - other.since.getTime());
 }
 
@@ -158,32 +162,32 @@ function latest(holds: readonly HeldLock[]): HeldLock[] {
   return holds.filter(({ fence }) => fence === last);
 }
 
-function heldLock(holds: readonly HeldLock[], known: Known, now: number): ListedLock {
+function heldLock(holds: readonly HeldLock[], known: Known, askedAt: number, agoMs: number): ListedLock {
   const first = holds.reduce((longest, hold) => (hold.heldMs > longest.heldMs ? hold : longest));
   const waitingFor = (known.waiting.get(first.key) ?? []).toSorted((one, other) => other.waitedMs - one.waitedMs);
   return {
     key: first.key,
     fence: first.fence,
     holds: holds.length,
-    remainingMs: Math.max(...holds.map(({ remainingMs = Infinity }) => remainingMs)),
-    since: new Date(now - first.heldMs),
+    remainingMs: Math.max(0, Math.round(Math.max(...holds.map(({ remainingMs = Infinity }) => remainingMs)) - agoMs)),
+    since: new Date(askedAt - first.heldMs),
     by: `${shown(known, first.process)} ${calledAs(first)}`,
     processes: [...new Set(holds.map(({ process }) => processOf(process)))],
     waiters: [...new Set(waitingFor.map(({ process }) => shown(known, process)))],
-    waitingHere: waitingHere(waitingFor, known),
+    ...countsOf(waitingFor, known),
     answers: true,
   };
 }
 
 function foundLock(lock: FoundLock, known: Known): ListedLock {
   const answers = lock.processes?.some((process) => known.answering.has(process)) === true;
-  return { ...lock, by: holderIn(lock.by, lock.processes), waitingHere: waitingHere(known.waiting.get(lock.key) ?? [], known), answers };
+  return { ...lock, by: holderIn(lock.by, lock.processes), ...countsOf(known.waiting.get(lock.key) ?? [], known), answers };
 }
 
 /** The first process of a survey is the one that asked. */
-function waitingHere(waiting: readonly WaitingCall[], { survey }: Known): number {
+function countsOf(waiting: readonly WaitingCall[], { survey }: Known): Pick<ListedLock, 'waiting' | 'waitingHere'> {
   const [own] = survey.processes;
-  return waiting.filter(({ process }) => process === own?.id).length;
+  return { waiting: waiting.length, waitingHere: waiting.filter(({ process }) => process === own?.id).length };
 }
 
 /** The name of a process in the store, without that of the application. */

@@ -157,7 +157,7 @@ export interface LockProcess {
   readonly health: PeerHealth | undefined;
 }
 
-/** What the processes of a store say, all at about the same time. */
+/** What the processes of a store say, all as it was when they were asked. */
 export interface Survey {
   /** The name under which the store is registered here. */
   readonly store: string;

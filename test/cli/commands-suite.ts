@@ -113,10 +113,10 @@ export function describeCommands(given: () => CliStore, { messages = true } = {}
     await held('other:1');
     const [all, some, none] = await Promise.all([run('list'), run('list', 'listed:', '--json'), run('list', 'none:')]);
     expect(all).toMatchObject({ code: 0, err: '' });
-    expect(all.out).toMatch(/^KEY +HELD BY +SINCE +FENCE +LEASE LEFT +WAITING +ANSWERS\n/);
-    expect(all.out).toMatch(new RegExp(`^listed:1 .* ${fence} .* 0 +no$`, 'm'));
+    expect(all.out).toMatch(/^KEY +HELD BY +SINCE +FENCE +LEASE LEFT +WAITING +QUEUED +ANSWERS\n/);
+    expect(all.out).toMatch(new RegExp(`^listed:1 .* ${fence} .* 0 +0 +no$`, 'm'));
     expect(all.out).toMatch(/^other:1 /m);
-    expect(JSON.parse(some.out)).toMatchObject({ key: 'listed:1', fence, waiters: [], answers: false });
+    expect(JSON.parse(some.out)).toMatchObject({ key: 'listed:1', fence, waiting: 0, waiters: [], answers: false });
     expect(none).toEqual({ code: 0, out: 'No locks are held.\n', err: '' });
   });
 
@@ -139,14 +139,20 @@ export function describeCommands(given: () => CliStore, { messages = true } = {}
         expect(runs.map(({ code, err }) => ({ code, err }))).toEqual(runs.map(() => ({ code: 0, err: '' })));
         const [listed, processes, top, shown, inspected] = runs.map(({ out }) => out) as [string, string, string, string, string];
         const { fence } = lock;
-        expect(JSON.parse(listed)).toMatchObject({ key: 'held:by-application', fence, waiters: [expect.any(String)], answers: true });
+        expect(JSON.parse(listed)).toMatchObject({
+          key: 'held:by-application',
+          fence,
+          waiting: 1,
+          waiters: [expect.any(String)],
+          answers: true,
+        });
         expect(JSON.parse(processes)).toContainEqual(
           expect.objectContaining({ pid: process.pid, held: 1, waiting: 1, health: expect.objectContaining({ status: 'up' }) }),
         );
         expect(JSON.parse(top)).toMatchObject({
           processes: expect.any(Number),
           oldest: [{ key: 'held:by-application', site: 'Holder.run' }],
-          queues: [{ key: 'held:by-application', waiting: 1 }],
+          keys: [{ key: 'held:by-application', waiting: 1, queued: null }],
           names: [{ waiting: 1 }],
         });
         expect(shown).toMatch(/^OLDEST LOCKS, 1 to 1 of 1\nKEY .*\nheld:by-application +Holder\.run /m);

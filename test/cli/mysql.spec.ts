@@ -38,15 +38,15 @@ test('top shows the locks of the store, and who queues', async () => {
   const others = [await otherStore(), await otherStore()];
   const { fence } = await store.acquire(newHold('topped', { ttlMs: 60_000, by: 'Jobs.run' }));
   await Promise.all(others.map((other) => other.acquire(newHold('topped', { ttlMs: 60_000 }), { name: 'place' })));
-  const json = await cliUntil(env, ['top', '--json'], ({ out }) => out.includes('"queues":[{'));
+  const json = await cliUntil(env, ['top', '--json'], ({ out }) => out.includes('"keys":[{'));
   expect(json).toMatchObject({ code: 0, err: '' });
-  const { oldest, queues, names } = JSON.parse(json.out) as { oldest: unknown[]; queues: unknown[]; names: unknown[] };
+  const { oldest, keys, names } = JSON.parse(json.out) as { oldest: unknown[]; keys: unknown[]; names: unknown[] };
   expect(oldest).toContainEqual(expect.objectContaining({ key: 'topped', fence, heldMs: expect.any(Number) }));
-  expect({ queues, names }).toEqual({ queues: [{ key: 'topped', waiting: 2, longestMs: null }], names: [] });
+  expect({ keys, names }).toEqual({ keys: [{ key: 'topped', waiting: null, longestMs: null, queued: 2 }], names: [] });
   const shown = await cli(env, ['top']);
   expect(shown.out).toMatch(/^The locks are those of the store\.\n/);
   expect(shown.out).toMatch(/^topped .*Jobs\.run/m);
-  expect(shown.out).toMatch(/^topped +2 +-$/m);
+  expect(shown.out).toMatch(/^topped +- +- +2$/m);
   await Promise.all(others.map((other) => other.close()));
 });
 

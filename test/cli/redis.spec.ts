@@ -53,7 +53,7 @@ test('inspect shows the queue in order', async () => {
   const waiters = (await store.inspect('queued'))?.waiters ?? [];
   expect(waiters).toHaveLength(2);
   const { out } = await cli(env, ['inspect', 'queued']);
-  expect(out).toContain(`Queue, in order:\n  1. ${waiters[0]}\n  2. ${waiters[1]}\n`);
+  expect(out).toContain(`Queued      2 processes, in order:\n  1. ${waiters[0]}\n  2. ${waiters[1]}\n`);
 });
 
 test('a lock that changes hands while it is listed has one row', async () => {

@@ -49,7 +49,7 @@ const keysIn = ({ screen }: Terminal): string[] => screen.lines.flatMap((line) =
 
 test('top fills the screen, and its keys scroll', async () => {
   await withTop({ LOCKS_REDIS: server.url }, 30, 100, async (terminal) => {
-    await shows(terminal, 'OLDEST LOCKS, 1 to 19 of 60', 'LONGEST QUEUES');
+    await shows(terminal, 'OLDEST LOCKS, 1 to 19 of 60', 'MOST WAITED FOR');
     expect(terminal.screen.lines[0]).toBe('q: quit, /: filter, arrows, PgUp, PgDn, Home, End: scroll');
     expect(terminal.screen.lines[1]).toMatch(/^1 process answers\./);
     expect(terminal.screen.lines.at(-1)).toBe('none');

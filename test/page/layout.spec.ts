@@ -10,7 +10,7 @@ const WIDTHS = [1_280, 1_024, 900, 768, 390] as const;
 
 /** Each view, and the columns that a wide screen shows of its tables. */
 const VIEWS = {
-  '#/now': ['Key', 'Holder', 'Held', 'Lease left', 'Queue', 'Fence', 'Action'],
+  '#/now': ['Key', 'Holder', 'Held', 'Lease left', 'Waiting', 'Fence', 'Action'],
   '#/key/default/balance%3A42': ['Call', 'Process', 'Waits', 'Gives up in', 'Holds meanwhile', 'Ended', 'Outcome', 'Fence'],
   '#/hot': ['Name', 'Lost'],
   '#/waits': [],

@@ -51,12 +51,16 @@ function linesOf(key: string, lock: StoredLock, calls: readonly WaitingCall[]): 
     `Lease left  ${shownMs(remainingMs)}`,
     `Holds       ${holds}`,
     ...processes.map((process) => `Process     ${process}`),
-    waiters.length > 0 ? 'Queue, in order:' : 'Queue       nobody',
+    `Queued      ${counted(waiters.length, 'process', 'processes')}${waiters.length > 0 ? ', in order:' : ''}`,
     ...waiters.map((waiter, at) => `  ${at + 1}. ${waiter}`),
-    ...(calls.length > 0 ? ['Calls that wait, as their processes say:'] : []),
+    `Waiting     ${counted(calls.length, 'call', 'calls')}${calls.length > 0 ? ', as their processes say:' : ''}`,
     ...calls.map(
       ({ process, waitedMs, leftMs, ...call }) =>
         `  ${calledAs(call)} in ${process}, for ${shownMs(waitedMs)}, at most ${shownMs(leftMs)} more`,
     ),
   ];
+}
+
+function counted(count: number, one: string, several: string): string {
+  return `${count} ${count === 1 ? one : several}`;
 }

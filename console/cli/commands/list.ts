@@ -18,7 +18,8 @@ const COLUMNS: readonly Column<ListedLock>[] = [
   { title: 'SINCE', text: ({ since }) => ageOf(since), kind: 'number' },
   { title: 'FENCE', text: ({ fence }) => String(fence), kind: 'number' },
   { title: 'LEASE LEFT', text: ({ remainingMs }) => shownMs(remainingMs), kind: 'number' },
-  { title: 'WAITING', text: ({ waiters }) => String(waiters.length), kind: 'number' },
+  { title: 'WAITING', text: ({ waiting }) => String(waiting), kind: 'number' },
+  { title: 'QUEUED', text: ({ waiters }) => String(waiters.length), kind: 'number' },
   { title: 'ANSWERS', text: ({ answers }) => (answers ? 'yes' : 'no') },
 ];
 
@@ -43,8 +44,8 @@ export async function list(session: Session, line: CommandLine): Promise<number>
   }
   const found = [...byKey.values()].toSorted((one, other) => one.since.getTime() - other.since.getTime());
   if (json) {
-    for (const { key, by, since, fence, remainingMs, holds, processes, waiters, answers } of found) {
-      printJson({ key, by, since, fence, remainingMs, holds, processes, waiters, answers });
+    for (const { key, by, since, fence, remainingMs, holds, processes, waiting, waiters, answers } of found) {
+      printJson({ key, by, since, fence, remainingMs, holds, processes, waiting, waiters, answers });
     }
   } else if (found.length > 0) {
     print(...tableOf(COLUMNS, found, columns()));

@@ -1,7 +1,7 @@
 import { calledAs } from '../../../lib/core/words/description.js';
 import { shownMs } from '../age.js';
 import { tableOf, type Column } from '../table.js';
-import type { Group, HeldRow, Snapshot } from './snapshot.js';
+import type { HeldRow, Snapshot, WaitedKey } from './snapshot.js';
 
 /** A table with a title, of which a part is shown. */
 export interface Section {
@@ -20,16 +20,23 @@ const OLDEST: readonly Column<HeldRow>[] = [
   { title: 'FENCE', text: ({ fence }) => String(fence), kind: 'number' },
 ];
 
-const WAITING: readonly Column<Group>[] = [
-  { title: 'WAITING', text: ({ waiting }) => String(waiting), kind: 'number' },
+/** Calls that wait. */
+const WAITING: readonly Column<Pick<WaitedKey, 'waiting' | 'longestMs'>>[] = [
+  { title: 'WAITING', text: ({ waiting }) => String(waiting ?? '-'), kind: 'number' },
   { title: 'LONGEST', text: ({ longestMs }) => (longestMs === null ? '-' : shownMs(longestMs)), kind: 'number' },
 ];
 
+const KEYS: readonly Column<WaitedKey>[] = [
+  { title: 'KEY', text: ({ key }) => key, kind: 'long' },
+  ...WAITING,
+  { title: 'QUEUED', text: ({ queued }) => String(queued ?? '-'), kind: 'number' },
+];
+
 /** The tables of a snapshot, the most important first. */
-export function sectionsOf({ oldest, queues, names }: Snapshot): readonly Section[] {
+export function sectionsOf({ oldest, keys, names }: Snapshot): readonly Section[] {
   return [
     section('OLDEST LOCKS', OLDEST, oldest),
-    section('LONGEST QUEUES', [{ title: 'KEY', text: ({ key }) => key, kind: 'long' }, ...WAITING], queues),
+    section('MOST WAITED FOR', KEYS, keys),
     section('NAMES BY WAITING CALLS', [{ title: 'NAME', text: ({ name }) => name, kind: 'long' }, ...WAITING], names),
   ];
 }

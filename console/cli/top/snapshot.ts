@@ -4,8 +4,17 @@ import type { HeldLock, Survey, WaitingCall } from '../../../lib/peers/survey.js
 /** Calls that wait for the same key, or have the same name. */
 export interface Group {
   readonly waiting: number;
-  /** Null where the store does not say. */
+  readonly longestMs: number;
+}
+
+/** A key that is waited for: by calls, as their processes say, or by processes, as the store knows them. */
+export interface WaitedKey {
+  readonly key: string;
+  /** Calls that wait; null where no process says so. */
+  readonly waiting: number | null;
   readonly longestMs: number | null;
+  /** Processes that queue; null where the store was not asked. */
+  readonly queued: number | null;
 }
 
 /** A lock that is held, as it is shown. */
@@ -15,22 +24,27 @@ export type HeldRow = Pick<HeldLock, 'key' | 'fence' | 'site' | 'description' | 
 export interface Snapshot {
   readonly processes: number;
   readonly oldest: readonly HeldRow[];
-  readonly queues: readonly (Group & { readonly key: string })[];
+  readonly keys: readonly WaitedKey[];
   readonly names: readonly (Group & { readonly name: string })[];
 }
 
-/** The locks that are held longest, the queues that are longest, and the names with the most calls that wait; keys contain `filter`. */
+/** The locks that are held longest, and the keys and names with the most calls that wait; keys contain `filter`. */
 export function snapshotOf(survey: Survey, filter: string): Snapshot {
   const waiting = survey.waiting.filter(({ key }) => key.includes(filter));
   return {
     processes: survey.processes.length - 1,
     oldest: survey.held.filter(({ key }) => key.includes(filter)).toSorted((one, other) => other.heldMs - one.heldMs),
-    queues: grouped(waiting, ({ key }) => key).map(([key, { waiting: calls, longestMs }]) => ({ key, waiting: calls, longestMs })),
+    keys: grouped(waiting, ({ key }) => key).map(([key, { waiting: calls, longestMs }]) => ({
+      key,
+      waiting: calls,
+      longestMs,
+      queued: null,
+    })),
     names: grouped(waiting, ({ name }) => name).map(([name, { waiting: calls, longestMs }]) => ({ name, waiting: calls, longestMs })),
   };
 }
 
-/** The same of what the store itself has, where processes cannot be asked: processes queue there, and not calls. */
+/** A snapshot of the store alone, where processes cannot be asked: processes queue there, and not calls. */
 export function storedSnapshotOf(locks: readonly ListedLock[], now: number, filter: string): Snapshot {
   const rows = locks.filter(({ key }) => key.includes(filter));
   return {
@@ -45,25 +59,22 @@ export function storedSnapshotOf(locks: readonly ListedLock[], now: number, filt
         remainingMs,
       }))
       .toSorted((one, other) => other.heldMs - one.heldMs),
-    queues: rows
+    keys: rows
       .filter(({ waiters }) => waiters.length > 0)
-      .map(({ key, waiters }) => ({ key, waiting: waiters.length, longestMs: null }))
-      .toSorted((one, other) => other.waiting - one.waiting),
+      .map(({ key, waiters }) => ({ key, waiting: null, longestMs: null, queued: waiters.length }))
+      .toSorted((one, other) => other.queued - one.queued),
     names: [],
   };
 }
 
-/** The same with so many rows in each table. */
-export function firstRows({ processes, oldest, queues, names }: Snapshot, rows: number): Snapshot {
-  return { processes, oldest: oldest.slice(0, rows), queues: queues.slice(0, rows), names: names.slice(0, rows) };
+/** A snapshot with so many rows in each table. */
+export function firstRows({ processes, oldest, keys, names }: Snapshot, rows: number): Snapshot {
+  return { processes, oldest: oldest.slice(0, rows), keys: keys.slice(0, rows), names: names.slice(0, rows) };
 }
 
 /** Groups of calls that have the same text, the largest first. */
-function grouped(
-  calls: readonly WaitingCall[],
-  textOf: (call: WaitingCall) => string,
-): (readonly [string, { readonly waiting: number; readonly longestMs: number }])[] {
-  const groups = new Map<string, { readonly waiting: number; readonly longestMs: number }>();
+function grouped(calls: readonly WaitingCall[], textOf: (call: WaitingCall) => string): (readonly [string, Group])[] {
+  const groups = new Map<string, Group>();
   for (const call of calls) {
     const { waiting, longestMs } = groups.get(textOf(call)) ?? { waiting: 0, longestMs: 0 };
     groups.set(textOf(call), { waiting: waiting + 1, longestMs: Math.max(longestMs, call.waitedMs) });

@@ -6,6 +6,7 @@ import type { Lock } from '../../core/words/lock.js';
 import { leaderMarksOf, type LeaderMark, type LeaderMethod } from './leader.decorator.js';
 import { lockServiceOf, serviceOfStore } from './locked-instance.js';
 import type { LockService } from '../lock.service.js';
+import { madeByNest } from '../made-by-nest.js';
 
 /** What Nest knows of a provider or controller. */
 interface Provider {
@@ -22,16 +23,14 @@ export function startLeaders(modules: ModulesContainer, end: () => Promise<void>
   const starts: (() => Candidate | undefined)[] = [];
   const seen = new Set<object>();
   const leading = new Set<object>();
-  for (const { providers, injectables, controllers } of modules.values()) {
-    for (const provider of [...providers.values(), ...injectables.values(), ...controllers.values()] as Provider[]) {
-      const { instance } = provider;
-      // An alias of a provider has the same.
-      if (typeof instance === 'object' && instance !== null && !seen.has(instance)) {
-        seen.add(instance);
-        for (const mark of leaderMarksOf(instance)) {
-          starts.push(startOf(mark, instance, provider));
-          leading.add(instance);
-        }
+  for (const provider of madeByNest(modules) as Provider[]) {
+    const { instance } = provider;
+    // An alias of a provider has the same.
+    if (typeof instance === 'object' && instance !== null && !seen.has(instance)) {
+      seen.add(instance);
+      for (const mark of leaderMarksOf(instance)) {
+        starts.push(startOf(mark, instance, provider));
+        leading.add(instance);
       }
     }
   }

@@ -1,7 +1,7 @@
 import type { LockRow } from './lock-rows.js';
 
 /** What locks can be sorted by. */
-export type LockColumn = 'key' | 'age' | 'lease' | 'queue';
+export type LockColumn = 'key' | 'age' | 'lease' | 'waiting';
 
 /**
  * The lock that is held longest, whose lease has most left, or that most calls wait for, first where `isDown`. Of those that are alike, the one
@@ -26,7 +26,7 @@ function rank({ key, since, until, waiting }: LockRow, column: LockColumn): stri
       return -(since ?? Infinity);
     case 'lease':
       return until ?? Infinity;
-    case 'queue':
+    case 'waiting':
       return waiting.length;
   }
 }

@@ -23,14 +23,14 @@ const HEADS: readonly Head<LockColumn>[] = [
   ['Holder', 'wide'],
   ['Held', 'number', 'age'],
   ['Lease left', 'lease-cell', 'lease'],
-  ['Queue', '', 'queue'],
+  ['Waiting', '', 'waiting'],
   ['Fence', 'wide number'],
 ];
 
 /** Who holds what, and who waits for it. */
 export function NowView({ state, now, change, askRelease }: ViewProps): VNode {
   const [filter, setFilter] = useState('');
-  const [sorting, setSorting] = useState<Sorting<LockColumn>>({ column: 'queue', isDown: true });
+  const [sorting, setSorting] = useState<Sorting<LockColumn>>({ column: 'waiting', isDown: true });
   const [isWaitedFor, setIsWaitedFor] = useState(false);
   const [page, setPage] = useState(0);
   const all = state.stores.flatMap((store) => lockRows(store, now));
