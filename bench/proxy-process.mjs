@@ -48,8 +48,8 @@ function link(from, to) {
 }
 
 function listen(target) {
-  const server = createServer({ allowHalfOpen: true }, (near) => {
-    const far = connect({ port: target, host: '127.0.0.1', allowHalfOpen: true });
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (near) => {
+    const far = connect({ port: target, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
     link(near, far);
     link(far, near);
   });

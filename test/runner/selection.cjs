@@ -22,6 +22,7 @@ const LONG = [
   'test/runner/',
   'test/postgres/processes.spec.ts',
   'test/postgres/strict.spec.ts',
+  'test/stores/sql/recovery.spec.ts',
   'sample-app/test/operations.e2e.spec.ts',
   'test/examples/sqlite.spec.ts',
   'test/readme/quick-start.spec.ts',
