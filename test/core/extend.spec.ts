@@ -121,6 +121,22 @@ describe('lock.extend()', () => {
     expect(lock.remainingMs()).toBeGreaterThan(MINUTE_MS);
   });
 
+  test('counts from the sending, as the server may have carried it out at once', async () => {
+    class LateStore extends WatchedStore {
+      override async renew(holds: readonly HoldRecord[]): Promise<boolean[]> {
+        const answers = await super.renew(holds);
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        return answers;
+      }
+    }
+    store = new LateStore();
+    const lock = await makeLocks(store).acquire('k', { ttl: 3_000, renew: false });
+    const extending = lock.extend('1m');
+    await jest.advanceTimersByTimeAsync(500);
+    await extending;
+    expect(lock.remainingMs()).toBeLessThanOrEqual((await store.inspect('k'))?.remainingMs as number);
+  });
+
   test('rejects where the lease was over before the answer came, though the store has extended it', async () => {
     class LateStore extends WatchedStore {
       override async renew(holds: readonly HoldRecord[]): Promise<boolean[]> {
