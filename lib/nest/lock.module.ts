@@ -10,6 +10,7 @@ import {
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import type { Candidate } from '../leader/candidate.js';
+import { ENDS_FIRST, FarthestModule, NearestModule } from './before-all-modules.js';
 import { bootFailure } from './boot-failure.js';
 import { printable } from '../core/words/shown.js';
 import { checkMethods, checkOptions, type OptionNames } from '../core/words/check-options.js';
@@ -109,6 +110,7 @@ class LockServices extends Map<string, LockService> {
  * releases what is held and closes the connections that its stores made.
  */
 @Module({
+  imports: [NearestModule, FarthestModule],
   providers: [
     {
       provide: LockServices,
@@ -202,24 +204,26 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
     }
   }
 
-  /** Leaders end first: their code may need what other modules end later. */
+  /** Ends the check of the shutdown hooks. */
   async onModuleDestroy(): Promise<void> {
     clearTimeout(this.#hooksCheck);
-    await this.#endLeaders();
   }
 
   async onApplicationShutdown(): Promise<void> {
     await this.#services.shutdown();
   }
 
-  /** Leaders end together, and first: their code may need what is ended later. */
-  async #endLeaders(): Promise<void> {
-    await Promise.all([this.#services.resign(), ...this.#candidates.map((candidate) => candidate.stop())]);
+  /** @internal Leaders end together, and before all modules: their code may need what those end. */
+  async [ENDS_FIRST](): Promise<void> {
+    // Nest has a mere prototype where the options are made for each request.
+    if (#services in this) {
+      await Promise.all([this.#services.resign(), ...this.#candidates.map((candidate) => candidate.stop())]);
+    }
   }
 
   async #startLeaders(): Promise<void> {
     try {
-      this.#candidates = startLeaders(this.#modules, () => this.#endLeaders());
+      this.#candidates = startLeaders(this.#modules);
     } catch (error) {
       // Nest calls no hook of an application whose boot has failed.
       await this.#services.shutdown();

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import {
   Controller,
+  Global,
   Inject,
   Injectable,
   Module,
@@ -31,6 +32,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { Prices, type Feed } from '../readme/leader';
 import { healthWith } from '../support/health-with';
+import { NEST_MAJOR } from '../support/nest-major';
 import { answered } from '../support/patient';
 import { RedisServer } from '../support/redis-server';
 import { saying } from '../support/saying';
@@ -445,7 +447,15 @@ describe('at a shutdown', () => {
 
   const run = async (feed: Provider, ...others: Provider[]): Promise<void> => {
     const locks = LockModule.forRoot({ store: new MemoryLockStore() });
-    @Module({ imports: [locks, feature(feed) as never], providers: others })
+    @Module({ providers: [{ provide: 'EARLIER', useFactory: () => new Pool('earlier') }] })
+    class EarlierModule {}
+    @Global()
+    @Module({ providers: [{ provide: 'EVERYWHERE', useFactory: () => new Pool('everywhere') }] })
+    class EverywhereModule {}
+    @Module({
+      imports: [EarlierModule, EverywhereModule, locks, feature(feed) as never],
+      providers: [...others, { provide: 'ROOT', useFactory: () => new Pool('root') }],
+    })
     class AppModule {}
     const app = await NestFactory.createApplicationContext(AppModule, { logger: false });
     await until('all leaders', () => diary.includes('feed began'));
@@ -459,7 +469,7 @@ describe('at a shutdown', () => {
     diary.push(`${name} ended`);
   };
 
-  test('the method has ended before Nest ends what it injects, and its own instance', async () => {
+  test('the method has ended before Nest ends anything: what it injects, its own instance, other modules', async () => {
     @Injectable()
     class Feed {
       constructor(
@@ -478,8 +488,14 @@ describe('at a shutdown', () => {
     }
 
     await run(Feed);
-    expect(diary.slice(0, 3)).toEqual(['feed began', 'feed ended', 'feed destroyed']);
-    expect(diary.slice(3).toSorted()).toEqual(['beside destroyed', 'imported destroyed']);
+    expect(diary.slice(0, 2)).toEqual(['feed began', 'feed ended']);
+    expect(diary.slice(2).toSorted()).toEqual(
+      ['beside', 'earlier', 'everywhere', 'feed', 'imported', 'root'].map((name) => `${name} destroyed`),
+    );
+    if (NEST_MAJOR >= 12) {
+      const own = diary.indexOf('feed destroyed');
+      expect(own).toBeLessThan(Math.min(diary.indexOf('beside destroyed'), diary.indexOf('imported destroyed')));
+    }
   });
 
   test('the method of an instance that is frozen ends all the same', async () => {

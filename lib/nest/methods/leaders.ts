@@ -1,4 +1,3 @@
-import type { OnModuleDestroy } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import type { Candidate } from '../../leader/candidate.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
@@ -16,13 +15,12 @@ interface Provider {
 }
 
 /**
- * Makes a candidate of each method that `@Leader` marks, and has `end` called when Nest ends its instance. Throws
- * `LockConfigurationError`, before any of them stands by, for an instance that is not the only one of its provider, or has no locks.
+ * Makes a candidate of each method that `@Leader` marks. Throws `LockConfigurationError`, before any of them stands by, for an
+ * instance that is not the only one of its provider, or has no locks.
  */
-export function startLeaders(modules: ModulesContainer, end: () => Promise<void>): Candidate[] {
+export function startLeaders(modules: ModulesContainer): Candidate[] {
   const starts: (() => Candidate | undefined)[] = [];
   const seen = new Set<object>();
-  const leading = new Set<object>();
   for (const provider of madeByNest(modules) as Provider[]) {
     const { instance } = provider;
     // An alias of a provider has the same.
@@ -30,12 +28,8 @@ export function startLeaders(modules: ModulesContainer, end: () => Promise<void>
       seen.add(instance);
       for (const mark of leaderMarksOf(instance)) {
         starts.push(startOf(mark, instance, provider));
-        leading.add(instance);
       }
     }
-  }
-  for (const instance of leading) {
-    endsWith(instance, end);
   }
   // One that is replaced may answer nothing.
   return starts.map((start) => start()).filter((candidate) => candidate !== undefined);
@@ -71,17 +65,4 @@ function refuseSchedule(site: string, method: unknown): void {
         'Use @DistributedLock() for a job that one process is to run at its time, or let the leader make the schedule (docs/leader.md).',
     );
   }
-}
-
-/**
- * Has `end` called before the instance's own `onModuleDestroy`. Nest ends what injects something before that, and global modules,
- * such as `LockModule`, last: what a leader uses would be gone. An instance that is frozen is left to `LockModule`.
- */
-function endsWith(instance: Partial<OnModuleDestroy>, end: () => Promise<void>): void {
-  const own = instance.onModuleDestroy;
-  const onModuleDestroy = async (): Promise<void> => {
-    await end();
-    await own?.call(instance);
-  };
-  Reflect.defineProperty(instance, 'onModuleDestroy', { value: onModuleDestroy, configurable: true, writable: true });
 }
