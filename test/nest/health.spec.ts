@@ -12,6 +12,7 @@ import {
 } from 'nestjs-distributed-lock';
 import request from 'supertest';
 import { makeLocks } from '../support/make-locks';
+import { NEST_MAJOR } from '../support/nest-major';
 import { saying } from '../support/saying';
 
 /** Says of itself what a test wants. */
@@ -41,7 +42,7 @@ class ReadyController {
 const DEGRADED: StoreHealth = { latencyMs: 2, hearsTurns: false };
 const DOWN: StoreHealth = { members: [{ reachable: true, voting: false }], majority: 1 };
 
-describe('with Terminus 12', () => {
+describe('with Terminus', () => {
   const store = new AskedStore();
   let app: INestApplication;
 
@@ -61,7 +62,12 @@ describe('with Terminus 12', () => {
   ])('locks that are %s answer %i', async (status, code, overall, said, data) => {
     store.said = said;
     const response = await request(app.getHttpServer()).get('/ready').expect(code);
-    expect(response.body).toMatchObject({ status: overall, details: { locks: { status, ...data } } });
+    const isKnown = status !== 'degraded' || NEST_MAJOR >= 12;
+    // Terminus 11, which Nest 10 and 11 have, knows no `degraded`.
+    const expected = isKnown
+      ? { status: overall, details: { locks: { status, ...data } } }
+      : { status: 'ok', details: { locks: { status: 'up', degraded: true, ...data } } };
+    expect(response.body).toMatchObject(expected);
   });
 });
 

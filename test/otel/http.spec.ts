@@ -9,6 +9,7 @@ import { otelTelemetry } from 'nestjs-distributed-lock/otel';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { healthWith } from '../support/health-with';
+import { prepareForMiddleware } from '../support/nest-major';
 import { RedisServer } from '../support/redis-server';
 import { idOf, parentOf, Spans } from '../support/spans';
 import { until } from '../support/until';
@@ -86,6 +87,7 @@ describe.each([
     }).compile();
     const application = module.createNestApplication(makeAdapter(), { logger: false });
     applications.push(application);
+    await prepareForMiddleware(application);
     application.use(traceRequest);
     await application.listen(0, '127.0.0.1');
     // A store that opened without an answer has no connection yet: the first call would wait for it.

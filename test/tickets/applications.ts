@@ -6,6 +6,7 @@ import { Test } from '@nestjs/testing';
 import { assertLocked, makeTickets, DistributedLock, LockModule, LockService, RedisLockStore } from 'nestjs-distributed-lock';
 import { inspect } from 'node:util';
 import { concatMap, from, timer, type Observable } from 'rxjs';
+import { prepareForMiddleware } from '../support/nest-major';
 import { RedisServer } from '../support/redis-server';
 
 /** What calls the other application from inside its lock. */
@@ -106,6 +107,7 @@ export class Applications {
       .compile();
     const application = module.createNestApplication(adapter, { logger: this.#logger });
     this.#started.push(application);
+    await prepareForMiddleware(application);
     await configure?.(application);
     await application.listen(0, '127.0.0.1');
     return application;
