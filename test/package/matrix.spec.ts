@@ -8,7 +8,7 @@ import { COMMAND_MS } from './run.js';
 /** Longer than `run` lets its commands run, of which a test has three at most: their output is what a failure shows. */
 const TEST_MS = 3 * COMMAND_MS + 10_000;
 
-const PROJECTS = ['nest12', 'nest11', 'without-ioredis'] as const;
+const PROJECTS = ['nest12', 'nest11', 'nest10', 'without-ioredis'] as const;
 
 type Project = (typeof PROJECTS)[number];
 
@@ -39,6 +39,19 @@ const VERSIONS: readonly [Project, Readonly<Record<string, string>>][] = [
       typescript: '5',
     },
   ],
+  [
+    'nest10',
+    {
+      '@nestjs/core': '10',
+      '@nestjs/terminus': '10',
+      '@opentelemetry/api': '1.9',
+      '@opentelemetry/sdk-metrics': '2',
+      '@opentelemetry/sdk-trace': '2',
+      ioredis: '5',
+      'ioredis-other': '6',
+      typescript: '5',
+    },
+  ],
 ];
 
 /** A project, the `moduleResolution` with which it is compiled, and the kind of modules that this makes. */
@@ -48,6 +61,9 @@ const COMPILED: readonly [Project, string, ModuleType][] = [
   ['nest11', 'node10', 'commonjs'],
   ['nest11', 'bundler', 'module'],
   ['nest11', 'nodenext', 'commonjs'],
+  ['nest10', 'node10', 'commonjs'],
+  ['nest10', 'bundler', 'module'],
+  ['nest10', 'nodenext', 'commonjs'],
 ];
 
 const MODULE_TYPES: readonly ModuleType[] = ['module', 'commonjs'];
@@ -88,10 +104,10 @@ describe('the packed package', () => {
     TEST_MS,
   );
 
-  test(
-    'works with Nest 11 in CommonJS ts-jest with moduleResolution node10',
-    async () => {
-      const { stderr } = await consumer('nest11').node('node_modules/jest/bin/jest.js');
+  test.each<Project>(['nest11', 'nest10'])(
+    'works in %s in CommonJS ts-jest with moduleResolution node10',
+    async (project) => {
+      const { stderr } = await consumer(project).node('node_modules/jest/bin/jest.js');
       expect(stderr).toContain('5 passed, 5 total');
     },
     TEST_MS,
@@ -118,7 +134,7 @@ describe('the packed package', () => {
     );
   });
 
-  test.each<Project>(['nest12', 'nest11'])(
+  test.each<Project>(['nest12', 'nest11', 'nest10'])(
     'is one copy, and re-enters, where a process of %s both imports and requires it',
     async (project) => {
       for (const script of ['import-and-require.mjs', 'require-and-import.cjs']) {
@@ -132,6 +148,7 @@ describe('the packed package', () => {
   test.each<[Project, string]>([
     ['nest12', '["degraded","degraded",false,"polls"]'],
     ['nest11', '["ok","up",true,"polls"]'],
+    ['nest10', '["ok","up",true,"polls"]'],
   ])(
     'tells the Terminus of %s which locks are up, degraded and down',
     async (project, degraded) => {
@@ -141,7 +158,7 @@ describe('the packed package', () => {
     TEST_MS,
   );
 
-  test.each<Project>(['nest12', 'nest11'])(
+  test.each<Project>(['nest12', 'nest11', 'nest10'])(
     'warns in %s of a second copy, naming both places',
     async (project) => {
       const { folder } = consumer(project);
