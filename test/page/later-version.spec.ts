@@ -109,6 +109,12 @@ test(
       await page.goto(`${running.url}/locks${view}`);
       await page.locator('main section, main .tiles, main .title, main .empty').first().waitFor();
       await page.locator('.notice').filter({ hasText: '“not said”' }).waitFor();
+      // The stream is cut and read anew all the time, and nobody says since when.
+      await page
+        .locator('.notice')
+        .filter({ hasText: /since a moment ago|for \d+ s/ })
+        .first()
+        .waitFor();
       expect(await alerts(page).count()).toBe(0);
     }
     await page.goto(`${running.url}/locks#/now`);

@@ -3,6 +3,9 @@ import { counted, span } from '../model/format.js';
 import type { State } from '../model/state.js';
 import { troubleWords } from '../model/trouble-words.js';
 
+/** Ages below are not told, in milliseconds: a trouble that no process knows the age of was seen just now. */
+const SHORTEST_MS = 1_000;
+
 /** Says on every view what is wrong with a store, for how long, and what follows from it. */
 export function StoreNotices({ state: { stores }, now }: { readonly state: State; readonly now: number }): VNode {
   return (
@@ -23,7 +26,7 @@ export function StoreNotices({ state: { stores }, now }: { readonly state: State
                 {trouble.saidBy.length > 0 &&
                   asked > 1 &&
                   `seen by ${trouble.saidBy.length} of ${counted(asked, 'process', 'processes')}, `}
-                for {span(now - trouble.since)}
+                {ageWords(now - trouble.since)}
               </p>
             </div>
           );
@@ -31,4 +34,9 @@ export function StoreNotices({ state: { stores }, now }: { readonly state: State
       )}
     </>
   );
+}
+
+/** For how long it has been there; none at first where no process knows. */
+function ageWords(ms: number): string {
+  return ms < SHORTEST_MS ? 'since a moment ago' : `for ${span(ms)}`;
 }
