@@ -8,6 +8,7 @@ import type { Lock } from '../../lib/core/words/lock';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import { TransactionScope } from '../../lib/core/transactions/transaction-scope';
 import type { LockService } from '../../lib/nest/lock.service';
+import type { Clock } from '../../lib/core/seam/time';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks, type TestSettings } from '../support/make-locks';
 import { LEFT_BEHIND } from '../transaction/left-behind';
@@ -636,6 +637,33 @@ describe('a lock that is lost between the end of its method and the commit', () 
     await lose();
     expect(lock.signal.aborted).toBe(true);
     await end();
+  });
+
+  test('since the thread or the machine stood still is found at the end of the transaction, before its release', async () => {
+    const clock: Clock = { monotonic: () => performance.now() + stoodStillMs, wall: () => Date.now() + stoodStillMs + sleptMs };
+    let [stoodStillMs, sleptMs] = [0, 0];
+    const asked: string[] = [];
+    start({ clock });
+    for (const name of ['renew', 'release'] as const) {
+      const command = store[name].bind(store) as (...args: unknown[]) => Promise<never>;
+      store[name] = (...args: unknown[]) => {
+        asked.push(name);
+        return command(...args);
+      };
+    }
+    const stood = begin(() => locks.withLock('k', { ttl: 5_000, renew: false }, () => undefined));
+    await stood.begun;
+    stoodStillMs = 60_000;
+    await stood.end();
+    expect(losses()).toMatchObject([{ type: 'lost', key: 'k', reason: 'expired', kept: true }]);
+    stoodStillMs = 0;
+    asked.length = 0;
+    const slept = begin(() => locks.withLock('k', { ttl: 5_000, renew: false }, () => undefined));
+    await slept.begun;
+    sleptMs = 60_000;
+    await slept.end();
+    expect(asked).toEqual(['renew', 'release']);
+    expect(losses()).toHaveLength(1);
   });
 
   test('by its maxHold, where the promise never settles', async () => {
