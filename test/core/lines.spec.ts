@@ -348,6 +348,27 @@ describe('a call behind another one of its process', () => {
     expect(await second).toBe(abortedAt);
   });
 
+  test('asks at another place where the other one was granted the lock at its own, and had given up', async () => {
+    const held = await others.acquire('k');
+    const controller = new AbortController();
+    const first = failureOf(mine.withLock('k', { signal: controller.signal }, () => undefined));
+    const second = mine.withLock('k', () => 'entered');
+    await sleep(10);
+    const acquire = store.acquire.bind(store);
+    store.acquire = (...asked) => {
+      // The grant is on its way.
+      const answer = acquire(...asked);
+      controller.abort();
+      return answer;
+    };
+    await held.release();
+    expect(await first).toMatchObject({ reason: 'aborted' });
+    expect(await second).toBe('entered');
+    const [, firstAsked, granted, secondAsked] = store.attempts.map(({ place }) => place);
+    expect(granted).toBe(firstAsked);
+    expect(secondAsked).not.toBe(firstAsked);
+  });
+
   test('that queues with the release of the other one waits for its turn, and asks no more before that', async () => {
     // Leases that are not renewed do not serve each other: each is exchanged for the next.
     const options = { renew: false, ttl: '5s' };
