@@ -29,7 +29,7 @@ const HINTS: readonly (readonly [pattern: RegExp, hint: string, kinds?: readonly
   [/certificate required|valid client certificate|bad certificate/i, 'Pass the certificate of this client: --cert FILE --key FILE.'],
   [/does not match certificate/i, 'Write the name of the host in the URL as it stands in its certificate.'],
   [/cluster support disabled/, 'The server is in no Cluster: pass its URL to --redis.', ['redis-cluster']],
-  [/\bMOVED\b|CLUSTERDOWN/, 'The server is a node of a Cluster: pass its URL to --redis-cluster.', ['redis', 'quorum']],
+  [/node of a Redis Cluster/, 'Here: pass its URL to --redis-cluster.', ['redis', 'quorum']],
   [/unknown command/i, 'If the server is a Sentinel, pass its URL to --redis-sentinel.', ['redis', 'quorum']],
   [/No such master with that name/i, 'See which masters the Sentinels watch: doctor.', ['redis-sentinel']],
 ];

@@ -1,6 +1,6 @@
 import { LockConfigurationError, type LockError } from '../../../core/words/errors.js';
 import type { Connection } from './connection.js';
-import { isPassing, isUnreachable, setupError, toLockError } from './redis-errors.js';
+import { clusterNodeError, isPassing, isUnreachable, setupError, toLockError } from './redis-errors.js';
 import type { Script } from '../scripts/script.js';
 
 /** The refusal of a client that is one too many. */
@@ -19,9 +19,11 @@ export class ConnectionFailures {
   setupRefusal: Error | undefined;
   /** Whether the client sends a command again whose reply was lost, and does not say so: a Cluster of ioredis. */
   sendsAgain = false;
+  #isCluster = false;
 
   watch(connection: Connection): void {
-    this.sendsAgain = connection.isCluster === true && connection.slots !== undefined;
+    this.#isCluster = connection.isCluster === true;
+    this.sendsAgain = this.#isCluster && connection.slots !== undefined;
     connection.on('connect', () => {
       // What an earlier attempt was refused says nothing of this one.
       if (this.#last?.name === 'ReplyError') {
@@ -63,7 +65,10 @@ export class ConnectionFailures {
     if (this.#last instanceof LockConfigurationError) {
       return this.#last;
     }
-    return toLockError(error, key, (isUnreachable(error) && this.#recentNodeError()) || this.#last, script, this.sendsAgain);
+    return (
+      (this.#isCluster ? undefined : clusterNodeError(error, key)) ??
+      toLockError(error, key, (isUnreachable(error) && this.#recentNodeError()) || this.#last, script, this.sendsAgain)
+    );
   }
 
   /** An old one must not be blamed: a password that was wrong for a while would end calls that may wait. */

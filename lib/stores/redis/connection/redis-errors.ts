@@ -63,6 +63,22 @@ export function toLockError(
   });
 }
 
+/** What a node of a Cluster answers to a client that knows one server only: the slot is another's, or nobody's, or there are two. */
+const OF_A_CLUSTER = /\b(CROSSSLOT|MOVED|CLUSTERDOWN)\b|^ASK /;
+
+/** The error of a command that a node of a Cluster refused to a client for one server; undefined for other failures. */
+export function clusterNodeError(error: unknown, key: string): LockError | undefined {
+  if (!(error instanceof Error) || error.name !== 'ReplyError' || !OF_A_CLUSTER.test(error.message)) {
+    return undefined;
+  }
+  return new LockConfigurationError(
+    'The server is a node of a Redis Cluster, and the store was given a client or address of one server. Give RedisLockStore a Cluster client: ' +
+      'new Cluster(nodes) of ioredis or iovalkey, or createCluster({ rootNodes }) of node-redis. A quorum takes servers outside of a Cluster.',
+    key,
+    { cause: withoutCommand(error), ofStore: true },
+  );
+}
+
 /** The words for what no retry mends, with the next step; undefined for other failures. */
 function hopelessFailure(cause: Error, said: string, script: Script | undefined): string | undefined {
   return HOPELESS.test(cause.message) || UNKNOWN_COMMAND.test(cause.message)
