@@ -25,8 +25,13 @@ describe('a list, or options, that make no quorum', () => {
   afterAll(() => [cluster, sentinel].forEach((client) => client.disconnect()));
 
   test.each<[string, unknown, unknown, RegExp]>([
-    ['no list', 'redis://localhost', undefined, /takes a list of servers\. Pass \[redis1, redis2, redis3\]/],
-    ['one server', URLS.slice(0, 1), undefined, /was given 1 servers\. Pass 3, 5 or another odd number/],
+    ['no list', 'redis://localhost', undefined, /takes a list of servers\. Pass \[redis1, redis2, redis3\].*RedisLockStore is for one\.$/],
+    [
+      'one server',
+      URLS.slice(0, 1),
+      undefined,
+      /was given one server\. Pass three or more, an odd number: .* RedisLockStore is for one\.$/,
+    ],
     ['an even number', [...URLS, 'redis://localhost:4'], undefined, /was given 4 servers/],
     ['one server twice', [URLS[0], URLS[1], URLS[0]], undefined, /the same server twice/],
     [

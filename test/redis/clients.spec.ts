@@ -11,6 +11,8 @@ import type { RedisSource } from '../../lib/stores/redis/connection/redis-source
 import { makeLocks } from '../support/make-locks';
 import { RedisCluster } from '../support/redis-cluster';
 import { RedisServer } from '../support/redis-server';
+import { refusalOf } from '../support/refusal-of';
+import { saying } from '../support/saying';
 import { searched } from '../support/searched';
 import { until } from '../support/until';
 
@@ -117,6 +119,45 @@ describe.each(CLIENTS)('with %s', (name, make) => {
   }, 120_000);
 });
 
+describe('a node of a Cluster tells clients for one server that they need a Cluster client', () => {
+  const CURE = saying(
+    /^server \d of 3 of the quorum: |The server is a node of a Redis Cluster, .* Give RedisLockStore a Cluster client: new Cluster\(/,
+  );
+
+  test.each<[string, (url: string) => RedisSource]>([
+    ['ioredis 6', (url) => new Redis(url, { lazyConnect: true })],
+    ['ioredis 5', (url) => new Redis5(url, { lazyConnect: true })],
+    ['iovalkey', (url) => new Valkey(url, { lazyConnect: true })],
+    ['node-redis 5', (url) => createClient({ url })],
+    ['node-redis 6', (url) => createClient6({ url }) as never],
+    ['a URL', (url) => url],
+  ])('%s', async (_name, make) => {
+    const [first] = cluster.nodes as readonly [RedisServer];
+    const store = new RedisLockStore(make(first.url));
+    const refusal = await refusalOf(() => store.open({ prefix: 'lock', warn: () => undefined }));
+    expect(refusal).toEqual(CURE);
+    expect(refusal).toMatchObject({ name: 'LockConfigurationError', ofStore: true });
+    await store.close();
+  });
+
+  test('a quorum', async () => {
+    const store = new QuorumLockStore((await cluster.masters()).map(({ url }) => url));
+    const refusal = await refusalOf(() => store.open({ prefix: 'lock', warn: () => undefined }));
+    expect(refusal).toEqual(saying(/node of a Redis Cluster, .* A quorum takes servers outside of a Cluster\.$/));
+    await store.close();
+  });
+
+  test('a call on a key whose slot another node has, where the start was not tried', async () => {
+    const [first] = await cluster.masters();
+    const store = new RedisLockStore((first as RedisServer).url);
+    await store.open({ prefix: 'lock', warn: () => undefined, readOnly: true });
+    const keys = Array.from({ length: 20 }, (_, at) => `key ${at}`);
+    const refusals = await Promise.all(keys.map((key) => store.inspect(key).catch((error: unknown) => error)));
+    expect(refusals.find((refusal) => refusal !== null)).toEqual(CURE);
+    await store.close();
+  });
+});
+
 describe('a client of another package is refused, by name, with what to pass instead', () => {
   const PASS =
     'Pass a client of ioredis or iovalkey \\(Redis or Cluster\\), one of createClient\\(\\) or createCluster\\(\\) of node-redis, a URL';
@@ -134,6 +175,34 @@ describe('a client of another package is refused, by name, with what to pass ins
     expect(() => new QuorumLockStore([client, 'redis://b', 'redis://c'])).toThrow(
       new RegExp(`^QuorumLockStore was given ${what}\\. ${PASS}`),
     );
+  });
+
+  test.each<[string, () => unknown, string]>([
+    ['legacy() of version 5', () => createClient().legacy(), 'legacy\\(\\) of a client of node-redis'],
+    ['legacy() of version 6', () => createClient6().legacy(), 'legacy\\(\\) of a client of node-redis'],
+    ['multi() of version 5', () => createClient().multi(), 'multi\\(\\) or pipeline\\(\\) of a client'],
+    ['multi() of version 6', () => createClient6().multi(), 'multi\\(\\) or pipeline\\(\\) of a client'],
+    [
+      'multi() of a cluster',
+      () => createCluster({ rootNodes: [{ url: 'redis://a' }] }).multi(),
+      'multi\\(\\) or pipeline\\(\\) of a client',
+    ],
+    ['multi() of legacy()', () => createClient().legacy().multi(), 'multi\\(\\) or pipeline\\(\\) of a client'],
+    ['multi() of ioredis', () => new Redis({ lazyConnect: true }).multi(), 'multi\\(\\) or pipeline\\(\\) of a client'],
+    ['pipeline() of iovalkey', () => new Valkey({ lazyConnect: true }).pipeline(), 'multi\\(\\) or pipeline\\(\\) of a client'],
+  ])('%s, which is no client', (_what, make, what) => {
+    const given = make() as never;
+    const message = new RegExp(`LockStore was given what ${what} answers, which .*\\. Pass the client itself\\.$`);
+    expect(() => new RedisLockStore(given)).toThrow(message);
+    expect(() => new QuorumLockStore([given, 'redis://b', 'redis://c'])).toThrow(message);
+  });
+
+  test('a client that is being connected, as a promise', async () => {
+    const client = createClient({ url: server.url });
+    const connecting = client.connect();
+    expect(() => new RedisLockStore(connecting as never)).toThrow(/was given a promise\. Pass what it resolves with/);
+    await connecting;
+    client.destroy();
   });
 
   test('a quorum takes no cluster', () => {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ClientRegistry } from '@redis/client/dist/lib/opentelemetry/client-registry';
+import { Redis } from 'ioredis';
 import { BasicClientSideCache, createClient, createCluster, RESP_TYPES } from 'redis';
 import { createClient as createClient6 } from 'redis-6';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
@@ -203,6 +204,22 @@ test('the database, the user and the password of a client are those of the conne
   expect(held.isHeld()).toBe(true);
   const list = String(await server.client.call('CLIENT', 'LIST'));
   expect(list.split('\n').filter((line) => line.includes('user=locker') && line.includes(' db=3 '))).toHaveLength(2);
+});
+
+test('the database is that of the options of a client, also where the client itself has selected another one', async () => {
+  const clients = [createClient({ url: server.url }), createClient6({ url: server.url })] as const;
+  for (const client of clients) {
+    await client.connect();
+    await client.select(4);
+  }
+  const ioredis = new Redis(server.url);
+  await ioredis.select(4);
+  for (const source of [...clients, ioredis]) {
+    const locks = await openLocks(source as RedisSource);
+    await locks.withLock('selected', async () => expect(await server.client.exists('lock:lock:{selected}')).toBe(1));
+  }
+  clients.forEach((client) => client.destroy());
+  ioredis.disconnect();
 });
 
 describe.each([

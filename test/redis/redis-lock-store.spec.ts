@@ -258,14 +258,46 @@ describe('connections', () => {
   });
 
   const NO_SOURCES = [undefined, null, 42, 'localhost:6379', new Map(), () => undefined];
-  const OF_NODE_REDIS = [{ url: 'redis://a' }, { socket: { host: 'a' } }, { rootNodes: [] }, { host: 'a', database: 1 }];
-
-  test.each([...NO_SOURCES, ...OF_NODE_REDIS].map((source) => [source]))('%p is refused as a source', (source) => {
+  test.each(NO_SOURCES.map((source) => [source]))('%p is refused as a source', (source) => {
     expect(() => new RedisLockStore(source as never)).toThrow(LockConfigurationError);
     expect(() => new RedisLockStore(source as never)).toThrow(
       /Pass a client of ioredis or iovalkey \(Redis or Cluster\), one of createClient\(\) or createCluster\(\) of node-redis, a URL/,
     );
   });
+
+  test.each<[source: unknown, message: RegExp]>([
+    [
+      { url: 'redis://:secret@a' },
+      /options with 'url', .* Pass the URL itself, which is a text, or createClient\(\{ url \}\) of node-redis/,
+    ],
+    [{ socket: { host: 'a' } }, /options with 'socket', .* Pass createClient\(\{ socket \}\) of node-redis, or options of ioredis\.$/],
+    [{ rootNodes: [] }, /options with 'rootNodes', .* Pass createCluster\(\{ rootNodes \}\) of node-redis/],
+    [{ host: 'a', database: 1 }, /options with 'database', .* Pass createClient\(\{ database \}\) of node-redis/],
+    [{ port: 'x' }, /options whose port is 'x'\. Pass a number, such as \{ port: 6379, db: 0 \}\.$/],
+    [{ port: Number(undefined) }, /options whose port is NaN\. Pass a number/],
+    [{ host: 'a', port: 'tcp://10.0.0.1:6379' }, /options whose port is 'tcp:/],
+    [{ db: -1 }, /options whose db is -1\. Pass a number/],
+    [{ host: 5 }, /options whose host is 5\. Pass its name or address\.$/],
+    [
+      ['redis://a', 'redis://b', 'redis://c'],
+      /was given a list, and takes one server\. Pass a list of independent servers to QuorumLockStore/,
+    ],
+    ['unix:///run/redis.sock', /the path of a Unix socket as a text\. Pass it by name: \{ path: '\/run\/redis\.sock' \}, or createClient/],
+    ['redis+unix:///run/redis.sock', /the path of a Unix socket as a text/],
+    ['/run/redis.sock', /the path of a Unix socket as a text/],
+  ])('%j is refused with what to pass in its place', (source, message) => {
+    const make = (): unknown => new RedisLockStore(source as never);
+    expect(make).toThrow(LockConfigurationError);
+    expect(make).toThrow(message);
+    expect(make).not.toThrow('secret');
+  });
+
+  test.each([[{}], [{ port: '6379', db: '1' }], [{ host: undefined, port: undefined, db: null }], [{ path: '/run/redis.sock' }]])(
+    '%j is taken as options of ioredis',
+    (options) => {
+      expect(() => new RedisLockStore(options as never)).not.toThrow();
+    },
+  );
 
   test('options that ioredis itself refuses fail the start, with what it says', async () => {
     const warnings: unknown[] = [];

@@ -31,17 +31,21 @@ export function checkQuorumOptions(options: QuorumLockStoreOptions): CheckedOpti
   };
 }
 
+const FOR_ONE = 'RedisLockStore is for one.';
+
 /** Throws `LockConfigurationError` for a list that is not one of servers that can vote. */
 export function checkSources(sources: readonly RedisSource[]): readonly RedisSource[] {
   const given: unknown = sources;
   if (!Array.isArray(given)) {
     throw new LockConfigurationError(
-      'QuorumLockStore takes a list of servers. Pass [redis1, redis2, redis3]: clients, URLs or ioredis options of independent servers.',
+      'QuorumLockStore takes a list of servers. Pass [redis1, redis2, redis3]: clients, URLs or ioredis options of independent servers. ' +
+        FOR_ONE,
     );
   }
   if (given.length < 3 || given.length % 2 === 0) {
     throw new LockConfigurationError(
-      `QuorumLockStore was given ${given.length} servers. Pass 3, 5 or another odd number: of an even one, one server is of no use.`,
+      `QuorumLockStore was given ${given.length === 1 ? 'one server' : `${given.length} servers`}. Pass three or more, an odd number: ` +
+        `of an even one, one server is of no use. ${FOR_ONE}`,
     );
   }
   if (new Set(given).size < given.length) {

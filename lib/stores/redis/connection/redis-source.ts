@@ -48,9 +48,6 @@ export interface RedisOrigin {
   readonly credentials?: CredentialsFunction | undefined;
 }
 
-/** Options of node-redis for which ioredis has others: it would not read them, and connect to the local machine. */
-const OF_NODE_REDIS = ['url', 'socket', 'rootNodes', 'database'];
-
 const URL_OF_REDIS = /^rediss?:\/\//;
 
 export function isClient(source: unknown): source is RedisClient {
@@ -80,17 +77,13 @@ export function checkSource(source: unknown, store = 'RedisLockStore'): RedisSou
     return source;
   }
   const prototype: unknown = typeof source === 'object' && source !== null ? Object.getPrototypeOf(source) : undefined;
-  if ((prototype === Object.prototype || prototype === null) && strangeOption(source as object) === undefined) {
+  const isPlain = prototype === Object.prototype || prototype === null;
+  if (isPlain && wrongOptions(source as object) === undefined) {
     return source as RedisConnectionOptions;
   }
-  const given = describeSource(source);
-  throw new LockConfigurationError(
-    `${store} was given ${given}. Pass a client of ioredis or iovalkey (Redis or Cluster), one of createClient() or createCluster() of node-redis, a URL such as 'redis://localhost:6379', or ioredis options.`,
-  );
-}
-
-function strangeOption(options: object): string | undefined {
-  return OF_NODE_REDIS.find((option) => option in options);
+  const [given, cure = PASS] =
+    typeof source === 'string' ? wrongText(source) : isPlain ? (wrongOptions(source as object) as Wrong) : wrongThing(source);
+  throw new LockConfigurationError(`${store} was given ${given}. ${cure}`);
 }
 
 /** Whether it can be taken apart as a URL, and user name and password decoded. */
@@ -110,30 +103,80 @@ function can(source: unknown, ...methods: readonly string[]): boolean {
   return methods.every((method) => typeof client?.[method] === 'function');
 }
 
-/** What a client is that is none to use: by what it can do, since its class may have any name. */
-function foreignClient(client: object): string | undefined {
-  if (can(client, 'evalSha', 'getMasterNode')) {
-    return 'a sentinel client of node-redis (the package redis), which may send a command twice';
+/** What is wrong with a source, and what to pass instead, where that is not any other source. */
+type Wrong = readonly [given: string, cure?: string];
+
+const PASS =
+  "Pass a client of ioredis or iovalkey (Redis or Cluster), one of createClient() or createCluster() of node-redis, a URL such as 'redis://localhost:6379', or ioredis options.";
+const PASS_CLIENT = 'Pass the client itself.';
+
+/** Options of node-redis for which ioredis has others, and what takes them: it would not read them, and connect to the local machine. */
+const OF_NODE_REDIS: Readonly<Record<string, string>> = {
+  url: 'the URL itself, which is a text, or createClient({ url })',
+  socket: 'createClient({ socket })',
+  rootNodes: 'createCluster({ rootNodes })',
+  database: 'createClient({ database })',
+};
+
+/** What of plain options makes no connection; undefined where they may make one. */
+function wrongOptions(options: object): Wrong | undefined {
+  const strange = Object.keys(OF_NODE_REDIS).find((option) => option in options);
+  if (strange !== undefined) {
+    return [
+      `options with '${strange}', which ioredis does not know`,
+      `Pass ${OF_NODE_REDIS[strange]} of node-redis, or options of ioredis.`,
+    ];
   }
-  if (can(client, 'evalSha', 'sendCommand')) {
-    return 'a pool of node-redis (the package redis), which it cannot use';
+  const { host, port, db } = options as { readonly [option: string]: unknown };
+  const [option, value] = Object.entries({ port, db }).find(([, number]) => !isWhole(number)) ?? [];
+  if (option !== undefined) {
+    return [`options whose ${option} is ${shown(value)}`, `Pass a number, such as { port: 6379, db: 0 }.`];
   }
-  return can(client, 'invokeScript', 'customCommand') ? 'a client of Valkey GLIDE (@valkey/valkey-glide), which it cannot use' : undefined;
+  return host === undefined || typeof host === 'string' ? undefined : [`options whose host is ${shown(host)}`, 'Pass its name or address.'];
 }
 
-function describeSource(source: unknown): string {
-  if (typeof source === 'string') {
-    return URL_OF_REDIS.test(source)
-      ? 'a URL that cannot be read: user name and password have to be written with encodeURIComponent()'
-      : 'a text that is no redis:// or rediss:// URL';
+/** Whether it is a whole number, which ioredis takes as a text too, or is not given. */
+function isWhole(value: unknown): boolean {
+  return value === undefined || value === null || /^\d+$/.test(String(value));
+}
+
+function wrongText(text: string): Wrong {
+  if (/^([\w+]*unix:|\/)/.test(text)) {
+    return [
+      'the path of a Unix socket as a text',
+      "Pass it by name: { path: '/run/redis.sock' }, or createClient({ socket: { path } }) of node-redis.",
+    ];
   }
-  if (typeof source !== 'object' || source === null) {
-    return shown(source);
+  return URL_OF_REDIS.test(text)
+    ? ['a URL that cannot be read: user name and password have to be written with encodeURIComponent()']
+    : ['a text that is no redis:// or rediss:// URL'];
+}
+
+/** By what a client can do, since its class may have any name. */
+function wrongThing(source: unknown): Wrong {
+  if (Array.isArray(source)) {
+    return [
+      'a list, and takes one server',
+      'Pass a list of independent servers to QuorumLockStore, and the nodes of a Cluster as new Cluster(nodes) of ioredis.',
+    ];
   }
-  const client = foreignClient(source);
-  if (client !== undefined) {
-    return client;
+  if (source instanceof Promise) {
+    return ['a promise', 'Pass what it resolves with: a client need not be connected.'];
   }
-  const option = strangeOption(source);
-  return option === undefined ? `an object of class ${source.constructor.name}` : `options with '${option}', which ioredis does not know`;
+  if (can(source, 'evalSha', 'getMasterNode')) {
+    return ['a sentinel client of node-redis (the package redis), which may send a command twice'];
+  }
+  if (can(source, 'evalSha', 'execute')) {
+    return ['a pool of node-redis (the package redis), which it cannot use'];
+  }
+  if (can(source, 'invokeScript', 'customCommand')) {
+    return ['a client of Valkey GLIDE (@valkey/valkey-glide), which it cannot use'];
+  }
+  if (can(source, 'set', 'exec')) {
+    return ['what multi() or pipeline() of a client answers, which sends its commands once', PASS_CLIENT];
+  }
+  if (can(source, 'evalSha')) {
+    return ['what legacy() of a client of node-redis answers, which has callbacks in place of promises', PASS_CLIENT];
+  }
+  return [shown(source)];
 }
