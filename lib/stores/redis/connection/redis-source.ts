@@ -103,7 +103,7 @@ function can(source: unknown, ...methods: readonly string[]): boolean {
   return methods.every((method) => typeof client?.[method] === 'function');
 }
 
-/** What is wrong with a source, and what to pass instead, where that is not any other source. */
+/** The fault of a source, and what to pass instead; any other source where that is not given. */
 type Wrong = readonly [given: string, cure?: string];
 
 const PASS =
@@ -118,7 +118,7 @@ const OF_NODE_REDIS: Readonly<Record<string, string>> = {
   database: 'createClient({ database })',
 };
 
-/** What of plain options makes no connection; undefined where they may make one. */
+/** The fault of plain options that make no connection; undefined for others. */
 function wrongOptions(options: object): Wrong | undefined {
   const strange = Object.keys(OF_NODE_REDIS).find((option) => option in options);
   if (strange !== undefined) {
@@ -130,9 +130,9 @@ function wrongOptions(options: object): Wrong | undefined {
   const { host, port, db } = options as { readonly [option: string]: unknown };
   const [option, value] = Object.entries({ port, db }).find(([, number]) => !isWhole(number)) ?? [];
   if (option !== undefined) {
-    return [`options whose ${option} is ${shown(value)}`, `Pass a number, such as { port: 6379, db: 0 }.`];
+    return [`options whose ${option} is ${shown(value)}`, 'Pass a number, such as { port: 6379, db: 0 }.'];
   }
-  return host === undefined || typeof host === 'string' ? undefined : [`options whose host is ${shown(host)}`, 'Pass its name or address.'];
+  return typeof (host ?? '') === 'string' ? undefined : [`options whose host is ${shown(host)}`, 'Pass its name or address.'];
 }
 
 /** Whether it is a whole number, which ioredis takes as a text too, or is not given. */
