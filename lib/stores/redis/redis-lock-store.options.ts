@@ -26,8 +26,8 @@ interface CheckedOptions {
 /** The options with their defaults; throws `LockConfigurationError` for any that is wrong. */
 export function checkRedisOptions(options: RedisLockStoreOptions): CheckedOptions {
   checkOptions('RedisLockStore', options, { minReplicas: true, credentials: true });
-  const { minReplicas = 0, credentials } = options as { minReplicas?: unknown; credentials?: unknown };
-  if (typeof minReplicas !== 'number' || !Number.isSafeInteger(minReplicas) || minReplicas < 0) {
+  const { minReplicas = 0, credentials } = options;
+  if (!Number.isSafeInteger(minReplicas) || minReplicas < 0) {
     throw wrongOption(
       'RedisLockStore: minReplicas',
       minReplicas,

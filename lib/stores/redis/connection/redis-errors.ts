@@ -72,8 +72,8 @@ export function clusterNodeError(error: unknown, key: string): LockError | undef
     return undefined;
   }
   return new LockConfigurationError(
-    'The server is a node of a Redis Cluster, and the store was given a client or address of one server. Give RedisLockStore a Cluster client: ' +
-      'new Cluster(nodes) of ioredis or iovalkey, or createCluster({ rootNodes }) of node-redis. A quorum takes servers outside of a Cluster.',
+    'The server is a node of a Redis Cluster. Give RedisLockStore a Cluster client: new Cluster() of ioredis, or createCluster() of node-redis. ' +
+      'A quorum takes servers outside of a Cluster.',
     key,
     { cause: withoutCommand(error), ofStore: true },
   );

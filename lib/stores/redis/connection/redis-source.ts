@@ -70,20 +70,11 @@ export function isCluster(source: RedisSource): boolean {
 
 /** Throws `LockConfigurationError` for what no connection can be made from. */
 export function checkSource(source: unknown, store = 'RedisLockStore'): RedisSource {
-  if (isClient(source) || isNodeRedis(source) || isNodeRedisCluster(source)) {
-    return source;
+  const [given, cure = PASS] = (typeof source === 'string' ? wrongText(source) : wrongThing(source)) ?? [];
+  if (given !== undefined) {
+    throw new LockConfigurationError(`${store} was given ${given}. ${cure}`);
   }
-  if (typeof source === 'string' && URL_OF_REDIS.test(source) && isWellFormed(source)) {
-    return source;
-  }
-  const prototype: unknown = typeof source === 'object' && source !== null ? Object.getPrototypeOf(source) : undefined;
-  const isPlain = prototype === Object.prototype || prototype === null;
-  if (isPlain && wrongOptions(source as object) === undefined) {
-    return source as RedisConnectionOptions;
-  }
-  const [given, cure = PASS] =
-    typeof source === 'string' ? wrongText(source) : isPlain ? (wrongOptions(source as object) as Wrong) : wrongThing(source);
-  throw new LockConfigurationError(`${store} was given ${given}. ${cure}`);
+  return source as RedisSource;
 }
 
 /** Whether it can be taken apart as a URL, and user name and password decoded. */
@@ -104,79 +95,57 @@ function can(source: unknown, ...methods: readonly string[]): boolean {
 }
 
 /** The fault of a source, and what to pass instead; any other source where that is not given. */
-type Wrong = readonly [given: string, cure?: string];
+type Wrong = readonly [given: string, cure?: string | undefined];
 
 const PASS =
   "Pass a client of ioredis or iovalkey (Redis or Cluster), one of createClient() or createCluster() of node-redis, a URL such as 'redis://localhost:6379', or ioredis options.";
 const PASS_CLIENT = 'Pass the client itself.';
 
-/** Options of node-redis for which ioredis has others, and what takes them: it would not read them, and connect to the local machine. */
-const OF_NODE_REDIS: Readonly<Record<string, string>> = {
-  url: 'the URL itself, which is a text, or createClient({ url })',
-  socket: 'createClient({ socket })',
-  rootNodes: 'createCluster({ rootNodes })',
-  database: 'createClient({ database })',
-};
+/** The things that are no source, by methods that they have, since their classes may have any name: the first row counts. */
+const NO_SOURCES: readonly (readonly [methods: readonly string[], ...Wrong])[] = [
+  [['evalSha', 'getMasterNode'], 'a sentinel client of node-redis (the package redis), which may send a command twice'],
+  [['evalSha', 'execute'], 'a pool of node-redis (the package redis)'],
+  [['customCommand'], 'a client of Valkey GLIDE (@valkey/valkey-glide)'],
+  [['set', 'exec'], 'the answer of multi() or pipeline() of a client', PASS_CLIENT],
+  [['evalSha'], 'the answer of legacy() of a client', PASS_CLIENT],
+  [['then'], 'a promise', 'Pass what it resolves with.'],
+  [['flatMap'], 'a list, and takes one server', 'Pass independent servers to QuorumLockStore, and nodes of a Cluster to new Cluster().'],
+];
+
+/** Options of node-redis for which ioredis has others: it would not read them, and connect to the local machine. */
+const OF_NODE_REDIS = ['url', 'socket', 'rootNodes', 'database'];
+
+function wrongThing(source: unknown): Wrong | undefined {
+  if (isClient(source) || isNodeRedis(source) || isNodeRedisCluster(source)) {
+    return undefined;
+  }
+  const prototype: unknown = typeof source === 'object' && source !== null ? Object.getPrototypeOf(source) : undefined;
+  if (prototype === Object.prototype || prototype === null) {
+    return wrongOptions(source as RedisConnectionOptions);
+  }
+  const [, ...known] = NO_SOURCES.find(([methods]) => can(source, ...methods)) ?? [undefined, shown(source)];
+  return known;
+}
 
 /** The fault of plain options that make no connection; undefined for others. */
-function wrongOptions(options: object): Wrong | undefined {
-  const strange = Object.keys(OF_NODE_REDIS).find((option) => option in options);
+function wrongOptions(options: RedisConnectionOptions): Wrong | undefined {
+  const strange = OF_NODE_REDIS.find((option) => option in options);
   if (strange !== undefined) {
-    return [
-      `options with '${strange}', which ioredis does not know`,
-      `Pass ${OF_NODE_REDIS[strange]} of node-redis, or options of ioredis.`,
-    ];
+    const cure = strange === 'url' ? 'Pass the URL itself, a text, or createClient({ url }) of node-redis.' : undefined;
+    return [`options with '${strange}', which ioredis does not know`, cure];
   }
-  const { host, port, db } = options as { readonly [option: string]: unknown };
-  const [option, value] = Object.entries({ port, db }).find(([, number]) => !isWhole(number)) ?? [];
-  if (option !== undefined) {
-    return [`options whose ${option} is ${shown(value)}`, 'Pass a number, such as { port: 6379, db: 0 }.'];
-  }
-  return typeof (host ?? '') === 'string' ? undefined : [`options whose host is ${shown(host)}`, 'Pass its name or address.'];
+  // ioredis takes numbers as texts, too.
+  const wrong = ['port', 'db'].find((option) => !/^\d+$/.test(String(options[option] ?? 0)));
+  return wrong === undefined ? undefined : [`options whose ${wrong} is ${shown(options[wrong])}`, 'Pass a whole number.'];
 }
 
-/** Whether it is a whole number, which ioredis takes as a text too, or is not given. */
-function isWhole(value: unknown): boolean {
-  return value === undefined || value === null || /^\d+$/.test(String(value));
-}
-
-function wrongText(text: string): Wrong {
-  if (/^([\w+]*unix:|\/)/.test(text)) {
-    return [
-      'the path of a Unix socket as a text',
-      "Pass it by name: { path: '/run/redis.sock' }, or createClient({ socket: { path } }) of node-redis.",
-    ];
+function wrongText(text: string): Wrong | undefined {
+  if (!URL_OF_REDIS.test(text)) {
+    return /^([\w+]*unix:|\/)/.test(text)
+      ? ['the path of a Unix socket', "Pass { path: '/run/redis.sock' }."]
+      : ['a text that is no redis:// or rediss:// URL'];
   }
-  return URL_OF_REDIS.test(text)
-    ? ['a URL that cannot be read: user name and password have to be written with encodeURIComponent()']
-    : ['a text that is no redis:// or rediss:// URL'];
-}
-
-/** By what a client can do, since its class may have any name. */
-function wrongThing(source: unknown): Wrong {
-  if (Array.isArray(source)) {
-    return [
-      'a list, and takes one server',
-      'Pass a list of independent servers to QuorumLockStore, and the nodes of a Cluster as new Cluster(nodes) of ioredis.',
-    ];
-  }
-  if (source instanceof Promise) {
-    return ['a promise', 'Pass what it resolves with: a client need not be connected.'];
-  }
-  if (can(source, 'evalSha', 'getMasterNode')) {
-    return ['a sentinel client of node-redis (the package redis), which may send a command twice'];
-  }
-  if (can(source, 'evalSha', 'execute')) {
-    return ['a pool of node-redis (the package redis), which it cannot use'];
-  }
-  if (can(source, 'invokeScript', 'customCommand')) {
-    return ['a client of Valkey GLIDE (@valkey/valkey-glide), which it cannot use'];
-  }
-  if (can(source, 'set', 'exec')) {
-    return ['what multi() or pipeline() of a client answers, which sends its commands once', PASS_CLIENT];
-  }
-  if (can(source, 'evalSha')) {
-    return ['what legacy() of a client of node-redis answers, which has callbacks in place of promises', PASS_CLIENT];
-  }
-  return [shown(source)];
+  return isWellFormed(text)
+    ? undefined
+    : ['a URL that cannot be read: user name and password have to be written with encodeURIComponent()'];
 }
