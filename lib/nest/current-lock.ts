@@ -3,8 +3,15 @@ import { LockConfigurationError } from '../core/words/errors.js';
 import { checkKey } from '../core/words/lock-key.js';
 import type { Lock } from '../core/words/lock.js';
 
-/** The innermost lock that the running code is inside of, or the innermost on `key`; undefined outside of any. */
+/**
+ * The innermost lock that the running code is inside of, or the innermost on `key`; undefined outside of any. Throws `LockKeyError` for what
+ * is no key.
+ */
 export function currentLock(key?: string): Lock | undefined {
+  return innermost(key === undefined ? key : checkKey(key, 'currentLock'));
+}
+
+function innermost(key: string | undefined): Lock | undefined {
   for (let call = currentCall(); call; call = call.parent) {
     if (call.lock && (key === undefined || call.keys.includes(key))) {
       return call.lock;
@@ -19,7 +26,7 @@ export function currentLock(key?: string): Lock | undefined {
  * a key.
  */
 export function assertLocked(key: string): Lock {
-  const lock = currentLock(checkKey(key, 'assertLocked'));
+  const lock = innermost(checkKey(key, 'assertLocked'));
   if (!lock) {
     throw new LockConfigurationError(
       `Lock "${key}" is not held by the code that runs here. Call it from a method with @DistributedLock, from withLock(), or inside lock.run().`,

@@ -1,6 +1,5 @@
-import { LockConfigurationError } from '../core/words/errors.js';
+import { wrongOption } from '../core/words/check-options.js';
 import type { HealthStatus, LockHealth } from '../core/words/lock-health.js';
-import { shown } from '../core/words/shown.js';
 
 /**
  * What is used of the session of a health indicator of `@nestjs/terminus`, 11 or 12. The results have a status by the name of the
@@ -23,9 +22,10 @@ export type HealthIndication<Status extends HealthStatus = HealthStatus> = Recor
 export function checkSession(session: unknown): asserts session is HealthSession {
   const { up, down } = (session ?? {}) as Partial<HealthSession>;
   if (typeof up !== 'function' || typeof down !== 'function') {
-    throw new LockConfigurationError(
-      `LockService.indicate: the session is ${shown(session)}. Pass indicators.check('locks'), where indicators is the ` +
-        'HealthIndicatorService of @nestjs/terminus 11 or later.',
+    throw wrongOption(
+      'LockService.indicate: the session',
+      session,
+      "Pass indicators.check('locks'), where indicators is the HealthIndicatorService of @nestjs/terminus 11 or later.",
     );
   }
 }

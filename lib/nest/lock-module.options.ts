@@ -1,13 +1,14 @@
 import type { OnUnavailable } from '../core/words/call.js';
-import { checkOptions, type OptionNames, wrongOption } from '../core/words/check-options.js';
+import { checkOptions, hasMethod, type OptionNames, wrongOption } from '../core/words/check-options.js';
 import type { Describe } from '../core/words/description.js';
-import { parseDuration, type Duration } from '../core/words/duration.js';
+import type { Duration } from '../core/words/duration.js';
 import { LockConfigurationError } from '../core/words/errors.js';
 import type { MaxWaiters } from '../core/entering/waiters.js';
 import type { LockStore } from '../core/seam/lock-store.js';
-import { shown } from '../core/words/shown.js';
+import { shownWithoutText } from '../core/words/shown.js';
+import { onlyDuration } from './lock-service.options.js';
 import type { LockTelemetry } from '../core/words/lock-telemetry.js';
-import type { TransactionEnd } from '../core/transactions/transactions.js';
+import { END_OF_TRANSACTION, type TransactionEnd } from '../core/transactions/transactions.js';
 
 /** The options of `LockModule`: a store, or several with names, and the defaults of every call. */
 export interface LockModuleOptions {
@@ -90,27 +91,38 @@ const OPTIONS: OptionNames<LockModuleOptions> = {
   transaction: true,
 };
 
+/** Throws `LockConfigurationError` for a store in place of options. */
+export function refuseStore(options: unknown): void {
+  if (isStore(options)) {
+    throw noOptions('a store in place of options');
+  }
+}
+
 /** Throws `LockConfigurationError` where there are no options, or one that is unknown. */
 export function checkNames(options: LockModuleOptions | undefined): asserts options is LockModuleOptions {
   if (options === undefined || options === null) {
-    throw new LockConfigurationError(
-      'LockModule has no options. Import LockModule.forRoot({ store }) or LockModule.forRootAsync(…) instead of LockModule itself, ' +
-        'and return the options from its factory.',
-    );
+    throw noOptions('no options');
   }
+  refuseStore(options);
   checkOptions('LockModule', options, OPTIONS);
+}
+
+function noOptions(what: string): LockConfigurationError {
+  return new LockConfigurationError(
+    `LockModule has ${what}. Import LockModule.forRoot({ store }) or LockModule.forRootAsync(…), whose factory returns { store }.`,
+  );
 }
 
 /** The stores by name. Throws `LockConfigurationError` for what is none. */
 export function storesOf(options: LockModuleOptions): ReadonlyMap<string, LockStore> {
   const stores = new Map(Object.entries(options.stores ?? { default: options.store }));
-  if (options.stores && (options.store || !stores.has('default'))) {
+  if (options.stores && (options.store !== undefined || !stores.has('default'))) {
     throw new LockConfigurationError("LockModule: pass either store, or stores with one of them named 'default'.");
   }
   for (const [name, store] of stores) {
     if (!isStore(store)) {
       throw new LockConfigurationError(
-        `LockModule: the store '${name}' is ${shownStore(store)}, not a lock store. Pass new RedisLockStore(redis) or new MemoryLockStore().`,
+        `LockModule: the store '${name}' is ${shownWithoutText(store)}, not a lock store. Pass new RedisLockStore(redis) or new MemoryLockStore().`,
       );
     }
   }
@@ -137,17 +149,15 @@ function checkCount(count: number): number {
 
 /** For how long a call waits before it looks for a deadlock, in milliseconds. Throws `LockConfigurationError` for what is no option. */
 export function checkDeadlocks(given: LockModuleOptions['deadlocks']): number {
-  if (given === false) {
-    return Infinity;
-  }
-  checkOptions('LockModule: deadlocks', given ?? {}, { after: true });
-  return parseDuration(given?.after ?? '1s', 'after', 100, 'LockModule: deadlocks');
+  return given === false ? Infinity : onlyDuration('LockModule: deadlocks', given ?? {}, 'after', '1s', 100);
 }
 
-/** As a list. Throws `LockConfigurationError` for what is none. */
+const OF_TELEMETRY: readonly (keyof LockTelemetry)[] = ['watch', 'event', 'entered', 'describe', 'operation', 'section', 'resume'];
+
+/** As a list. Throws `LockConfigurationError` for what is none, and for a part that follows nothing. */
 export function checkTelemetry(given: LockModuleOptions['telemetry']): readonly LockTelemetry[] {
   const parts: readonly unknown[] = given === undefined ? [] : Array.isArray(given) ? given : [given];
-  const wrong = parts.find((part) => typeof part !== 'object' || part === null);
+  const wrong = parts.find((part) => !OF_TELEMETRY.some((method) => hasMethod(part, method)));
   if (wrong !== undefined) {
     throw wrongOption('LockModule: telemetry', wrong, 'Pass what otelTelemetry() or prometheusTelemetry() returns, or a list of them.');
   }
@@ -156,7 +166,7 @@ export function checkTelemetry(given: LockModuleOptions['telemetry']): readonly 
 
 const FUNCTIONS = [
   ['describe', 'says what the running call is made for, such as () => ({ request: id })'],
-  ['transaction', 'returns the promise of the end of the transaction around the running code, or undefined where there is none'],
+  ['transaction', `returns ${END_OF_TRANSACTION}`],
 ] as const;
 
 /** Throws `LockConfigurationError` where an option is no function. */
@@ -168,23 +178,8 @@ export function checkFunctions(options: LockModuleOptions): void {
   }
 }
 
-/** Throws `LockConfigurationError` for anything but a boolean. */
-export function checkDebug(debug: LockModuleOptions['debug']): boolean {
-  if (debug !== undefined && typeof debug !== 'boolean') {
-    throw wrongOption('LockModule: debug', debug, 'Use true or false.');
-  }
-  return debug ?? false;
-}
-
 function isStore(value: unknown): value is LockStore {
-  return (
-    typeof value === 'object' && value !== null && OPERATIONS.every((name) => typeof (value as Partial<LockStore>)[name] === 'function')
-  );
-}
-
-function shownStore(value: unknown): string {
-  // An address perhaps, with its password.
-  return typeof value === 'string' ? 'a string' : shown(value);
+  return OPERATIONS.every((name) => hasMethod(value, name));
 }
 
 /** What `LockModule.forTesting()` takes its stores from: a `LockTesting` of `nestjs-distributed-lock/testing`. */

@@ -29,10 +29,21 @@ export interface HealthOptions {
   downAfter?: Duration | undefined;
 }
 
+/** The only option of something, a duration, in milliseconds. Throws `LockConfigurationError` for anything else. */
+export function onlyDuration<Name extends string>(
+  site: string,
+  options: { readonly [name in Name]?: Duration | undefined },
+  name: Name,
+  usual: Duration,
+  least: number,
+): number {
+  checkOptions(site, options, { [name]: true } as OptionNames<typeof options>);
+  return parseDuration(options[name] ?? usual, name, least, site);
+}
+
 /** For how long a store may be down, in milliseconds. Throws `LockConfigurationError`. */
 export function downAfterOf(options: HealthOptions, site: string): number {
-  checkOptions(site, options, { downAfter: true });
-  return parseDuration(options.downAfter ?? '5s', 'downAfter', 0, site);
+  return onlyDuration(site, options, 'downAfter', '5s', 0);
 }
 
 /** Which lock to release by force, and what is told of it. */
@@ -60,13 +71,11 @@ export function checkForceRelease(key: string, options: ForceReleaseOptions, sit
       key,
     );
   }
-  checkWords(options.by, 'by', site);
-  checkWords(options.reason, 'reason', site);
-}
-
-function checkWords(value: unknown, option: string, site: string): void {
-  if (value !== undefined && (typeof value !== 'string' || value.length > MOST_WORDS)) {
-    throw wrongOption(`${site}: ${option}`, value, `Pass a text of ${MOST_WORDS} characters at most.`);
+  for (const option of ['by', 'reason'] as const) {
+    const words: unknown = options[option];
+    if (words !== undefined && (typeof words !== 'string' || words.length > MOST_WORDS)) {
+      throw wrongOption(`${site}: ${option}`, words, `Pass a text of ${MOST_WORDS} characters at most.`);
+    }
   }
 }
 
@@ -74,12 +83,6 @@ function checkWords(value: unknown, option: string, site: string): void {
 export interface IncidentOptions {
   /** How far back. Default: `'24h'`, which is as long as they are kept. */
   since?: Duration | undefined;
-}
-
-/** How far back, in milliseconds. Throws `LockConfigurationError`. */
-export function sinceOf(options: IncidentOptions, site: string): number {
-  checkOptions(site, options, { since: true });
-  return parseDuration(options.since ?? '24h', 'since', 1, site);
 }
 
 /** The options of a list of locks. */

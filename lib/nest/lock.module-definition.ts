@@ -1,6 +1,8 @@
 import { ConfigurableModuleBuilder, Inject, type Type } from '@nestjs/common';
+import { checkSwitch } from '../core/words/check-options.js';
 import { LockConfigurationError } from '../core/words/errors.js';
 import { shown } from '../core/words/shown.js';
+import { nameCounterparts } from './counterparts.js';
 import { injectionToken } from './injection-token.js';
 import type { LockModuleOptions } from './lock-module.options.js';
 import { LockService } from './lock.service.js';
@@ -17,6 +19,7 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE, ASYN
         storeNames: [] as readonly string[],
       },
       (definition, { isGlobal, storeNames }) => {
+        checkSwitch('LockModule', 'isGlobal', isGlobal);
         const services = checkStoreNames(storeNames)
           .filter((name) => name !== 'default')
           .map(namedService);
@@ -30,6 +33,12 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, OPTIONS_TYPE, ASYN
       },
     )
     .build();
+
+nameCounterparts(ConfigurableModuleClass, 'LockModule', {
+  register: 'forRoot({ store })',
+  registerAsync: 'forRootAsync({ useFactory })',
+  forFeature: 'forRoot() once, in the root module: it is global',
+});
 
 /** Throws `LockConfigurationError` for what is no list of names. */
 export function checkStoreNames(names: readonly string[] = []): readonly string[] {

@@ -13,17 +13,17 @@ import type { Candidate } from '../leader/candidate.js';
 import { ENDS_FIRST, FarthestModule, NearestModule } from './before-all-modules.js';
 import { bootFailure } from './boot-failure.js';
 import { printable } from '../core/words/shown.js';
-import { checkMethods, checkOptions, type OptionNames } from '../core/words/check-options.js';
+import { checkMethods, checkOptions, checkSwitch, type OptionNames } from '../core/words/check-options.js';
 import { checkPrefix } from '../core/words/lock-key.js';
 import { startLeaders } from './methods/leaders.js';
 import { LockService } from './lock.service.js';
 import {
   checkDeadlocks,
-  checkDebug,
   checkFunctions,
   checkMaxWaiters,
   checkNames,
   checkTelemetry,
+  refuseStore,
   storesOf,
   type LockModuleOptions,
   type LockTestOptions,
@@ -63,6 +63,7 @@ class LockServices extends Map<string, LockService> {
     super();
     checkNames(options);
     checkFunctions(options);
+    checkSwitch('LockModule', 'debug', options.debug);
     const prefix = checkPrefix(options.prefix ?? 'lock');
     const troubles = new TroubleLog();
     for (const [name, store] of storesOf(options)) {
@@ -79,7 +80,7 @@ class LockServices extends Map<string, LockService> {
         describe: options.describe,
         transaction: options.transaction,
         onTrouble: (trouble: LockTrouble) => troubles.write(trouble),
-        debug: checkDebug(options.debug) ? (line: string) => logger.debug(printable(line)) : undefined,
+        debug: options.debug ? (line: string) => logger.debug(printable(line)) : undefined,
         open: {
           prefix,
           warn: (message: string) => logger.warn(printable(name === 'default' ? message : `Store '${name}': ${message}`)),
@@ -95,12 +96,17 @@ class LockServices extends Map<string, LockService> {
     return [...this.values()].some((service) => service.outlivesProcess);
   }
 
-  async resign(): Promise<void> {
-    await Promise.all([...this.values()].map((service) => service.resign()));
+  /** Does the same with all of them, at once. */
+  async all(run: (service: LockService) => Promise<void>): Promise<void> {
+    await Promise.all([...this.values()].map(run));
   }
 
-  async shutdown(): Promise<void> {
-    await Promise.all([...this.values()].map((service) => service.shutdown()));
+  resign(): Promise<void> {
+    return this.all((service) => service.resign());
+  }
+
+  shutdown(): Promise<void> {
+    return this.all((service) => service.shutdown());
   }
 }
 
@@ -125,12 +131,14 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
   }
 
   static override forRoot(options: typeof OPTIONS_TYPE): DynamicModule {
+    refuseStore(options);
     return super.forRoot({ ...options, storeNames: options?.storeNames ?? Object.keys(options?.stores ?? {}) });
   }
 
   static override forRootAsync(options: typeof ASYNC_OPTIONS_TYPE): DynamicModule {
     const site = 'LockModule.forRootAsync';
     const given = (options as typeof ASYNC_OPTIONS_TYPE | undefined) ?? {};
+    refuseStore(given);
     checkOptions(site, given, ASYNC_OPTIONS);
     if (!given.useFactory && !given.useClass && !given.useExisting) {
       throw new LockConfigurationError(
@@ -253,7 +261,7 @@ function checkMadeOnce(modules: ModulesContainer): void {
 /** Connects the stores before anybody gets a service, so that locks work from everybody's `onModuleInit`. */
 async function openAll(services: LockServices, modules: ModulesContainer): Promise<LockService> {
   try {
-    await Promise.all([...services.values()].map((service) => service.open()));
+    await services.all((service) => service.open());
   } catch (error) {
     await services.shutdown();
     throw error;

@@ -10,7 +10,7 @@ import {
   type OnUnavailable,
 } from '../core/words/call.js';
 import type { Candidate, LeadOptions } from '../leader/candidate.js';
-import { checkOptions, type OptionNames, wrongOption } from '../core/words/check-options.js';
+import { checkFunction, checkOptions, type OptionNames, wrongOption } from '../core/words/check-options.js';
 import { parseDuration, type Duration } from '../core/words/duration.js';
 import { LockConfigurationError, LockNotAcquiredError } from '../core/words/errors.js';
 import type { Lock } from '../core/words/lock.js';
@@ -26,7 +26,7 @@ import {
   checkForceRelease,
   downAfterOf,
   limitsOf,
-  sinceOf,
+  onlyDuration,
   WITH_LOCK_OPTIONS,
   type ForceReleaseOptions,
   type HealthOptions,
@@ -34,6 +34,7 @@ import {
   type ListOptions,
   type WithLockOptions,
 } from './lock-service.options.js';
+import { nameCounterparts } from './counterparts.js';
 import { checkSession, indicationBy, type HealthIndication, type HealthSession } from './health-session.js';
 import { giveLockService } from './methods/locked-instance.js';
 import { askedOf, checkAnswers, runUnlessRefused, throwsAll, type Answers, type LockBody, type OnBusy } from './refused-call.js';
@@ -191,11 +192,9 @@ export class LockService {
   lead(key: string, body: (lock: Lock) => PromiseLike<unknown>, options: LeadOptions = {}): Candidate {
     checkOptions('LockService.lead', options, LEAD_OPTIONS);
     const { ttl, pause = '1s', signal, by, name } = options;
-    const site = by ?? 'LockService.lead';
+    const site = siteOf(options, 'lead');
     refusePlaceholder(checkKey(key, site), site);
-    if (typeof body !== 'function') {
-      throw new LockConfigurationError(`${site}: there is no function for the leader to run. Pass it after the key.`);
-    }
+    checkFunction(site, body, 'Pass the function that the leader runs after the key.');
     const call = parseCall({ ttl, signal, by, name: name ?? key }, this.#defaults, site);
     return this.#locks.lead(key, call, parseDuration(pause, 'pause', 1, site), body);
   }
@@ -244,7 +243,7 @@ export class LockService {
    * process that has ended are gone with it. Throws `LockConfigurationError` for options that are wrong.
    */
   async incidents(options: IncidentOptions = {}): Promise<readonly LockIncident[]> {
-    const incidentsMs = sinceOf(options, 'LockService.incidents');
+    const incidentsMs = onlyDuration('LockService.incidents', options, 'since', '24h', 1);
     const askedAt = Date.now();
     return withTimes((await this.#locks.survey({ incidentsMs })).incidents, askedAt);
   }
@@ -354,6 +353,14 @@ export class LockService {
   }
 }
 
+nameCounterparts(LockService.prototype, 'LockService', {
+  using: 'withLock(key, fn)',
+  lock: 'acquire(key) or withLock(key, fn)',
+  extend: 'extend(ttl) of the lock itself',
+  register: 'LockModule.forRoot({ store })',
+});
+
 function siteOf(options: Pick<LockOptions, 'by'>, method: string): string {
-  return (options as Pick<LockOptions, 'by'> | null)?.by ?? `LockService.${method}`;
+  const by: unknown = (options as Pick<LockOptions, 'by'> | null)?.by;
+  return typeof by === 'string' && by !== '' ? by : `LockService.${method}`;
 }

@@ -35,8 +35,8 @@ export class TroubleLog {
       case 'heldLong':
         logger.warn(
           `${where} has been held for ${Math.round(trouble.heldMs)} ms, while other calls wait for it: more than ten times the ttl of ` +
-            `${trouble.ttlMs} ms of its holder, or of the call that waits where another process holds it. Shorten what runs inside the lock, or ` +
-            'give it a maxHold. This is said once for each key.',
+            `its holder or of such a call, ${trouble.ttlMs} ms. Shorten what runs inside the lock, or give it a maxHold. ` +
+            'This is said once for each key.',
         );
         break;
       case 'unreleased':

@@ -24,19 +24,29 @@ export function withTickets<Payload extends object>(payload: Payload): WithTicke
 
 /**
  * Takes the tickets out of a payload that `withTickets` made, so that nothing else sees or logs them, and runs `fn` as `enterTickets` does.
- * For a worker of BullMQ: `enterTicketsOf(job.data, () => this.ship(job.data))`.
+ * For a worker of BullMQ: `enterTicketsOf(job.data, () => this.ship(job.data))`. Throws `LockConfigurationError` for the job itself.
  */
 export function enterTicketsOf<T>(payload: unknown, fn: () => T, options: EnterTicketsOptions = {}): T {
   return enterTickets(takeTickets(payload), fn, options);
 }
 
 function takeTickets(payload: unknown): string | undefined {
-  if (!isFields(payload) || !Object.hasOwn(payload, TICKETS_FIELD)) {
+  if (!hasTickets(payload)) {
+    const { data } = Object(payload) as { readonly data?: unknown };
+    if (hasTickets(data)) {
+      throw new LockConfigurationError(
+        'enterTicketsOf was given an object whose data has the tickets, such as a job. Pass that: enterTicketsOf(job.data, …).',
+      );
+    }
     return undefined;
   }
   const { [TICKETS_FIELD]: text } = payload;
   delete payload[TICKETS_FIELD];
   return text as string | undefined;
+}
+
+function hasTickets(payload: unknown): payload is { [name: string]: unknown } {
+  return isFields(payload) && Object.hasOwn(payload, TICKETS_FIELD);
 }
 
 /** A copy of anything else would not be sent as what it is: a date, a record with headers, an object with `toJSON`. */

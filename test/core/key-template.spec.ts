@@ -149,7 +149,7 @@ describe('a key template', () => {
       return [a, longName];
     });
     expect(() => compileKeyTemplate('<a>', { given: GIVEN, source }, 'Balance.credit')).toThrow(
-      /<a>, but so short a name may also be one that a minifier gave .* Write its position, such as <0> .*@LockKey/,
+      /<a>\. Put @LockKey\('a'\) before the parameter, or write its position, such as <0> .*so short a name may be one that a minifier gave/,
     );
     expect(compileKeyTemplate('<a>', { given: new Map([[1, 'a']]), source }, 'Balance.credit')(['x', 'y'])).toBe('y');
     expect(compileKeyTemplate('<0>', { given: GIVEN, source }, 'Balance.credit')(['x', 'y'])).toBe('x');
@@ -231,7 +231,7 @@ describe('a key template', () => {
         return [id, to];
       });
       expect(() => compileKeyTemplate('a:<id>', { given: GIVEN, source: short }, 'Credits.execute')).toThrow(
-        /<id>, but so short a name .* Write the position of the parameter and the path into it, such as <0\.order>\.$/,
+        /<id>\. Write the position of the parameter and the path into it, such as <0\.order>: .*so short a name may be/,
       );
     });
   });

@@ -11,7 +11,7 @@ test('a ticket is read as it was written, also that of several keys and of anoth
   expect(readTicket(textOf([['k', 's', 7, 2]]), 'k')).toEqual(ENTRY);
 });
 
-const MALFORMED = 'Lock "k": the ticket is malformed. Make sure that it is the text of lock.makeTicket(), carried unchanged.';
+const MALFORMED = 'Lock "k": the ticket is malformed. Make sure that it is what lock.makeTicket() returned, carried unchanged.';
 
 test.each([
   ['no JSON', Buffer.from('[[').toString('base64url')],

@@ -3,6 +3,7 @@ import { HttpService } from '@nestjs/axios';
 import { Test } from '@nestjs/testing';
 import {
   assertLocked,
+  currentLock,
   DistributedLock,
   isLockError,
   Leader,
@@ -19,7 +20,7 @@ import {
 import { MySqlLockStore } from 'nestjs-distributed-lock/mysql';
 import { PostgresLockStore, schemaSql, withRowLock } from 'nestjs-distributed-lock/postgres';
 import { LockTesting } from 'nestjs-distributed-lock/testing';
-import { acceptTickets, sendTickets } from 'nestjs-distributed-lock/tickets';
+import { acceptTickets, enterTicketsOf, sendTickets, TICKETS_FIELD } from 'nestjs-distributed-lock/tickets';
 import { transformSync as swc } from '@swc/core';
 import { transformSync as esbuild } from 'esbuild';
 import { createPool } from 'mysql2';
@@ -54,6 +55,24 @@ const root = (options: unknown): unknown => Test.createTestingModule({ imports: 
 class Stock {
   static async all(): Promise<void> {}
 }
+const STORE_AS_OPTIONS =
+  /^LockModule has a store in place of options\. Import LockModule\.forRoot\(\{ store \}\) or .*whose factory returns \{ store \}\.$/;
+
+/** Puts decorators on one method, the lowest first. */
+function beside(...decorators: readonly unknown[]): void {
+  decorate((target: object, name: string, descriptor: PropertyDescriptor) => {
+    for (const decorator of decorators) {
+      (decorator as MethodDecorator)(target, name, descriptor);
+    }
+  });
+}
+
+/** A decorator of somebody else. */
+const wrapped: MethodDecorator = (_target, _name, descriptor) => {
+  const { value } = descriptor as { value?: Loose };
+  Object.assign(descriptor, { value: (...args: unknown[]) => value?.(...args) });
+};
+
 const STATIC = Object.getOwnPropertyDescriptor(Stock, 'all');
 const CONTEXT = { kind: 'method', name: 'reserve', static: false, private: false, addInitializer: () => undefined };
 
@@ -103,6 +122,16 @@ const WRONG: Readonly<Record<string, (locks: LooseLocks) => [use: () => unknown,
     () => lock({ key: 'k', minHold: '2s', maxHold: '1s' }),
     /^Stock\.reserve: minHold is 2000 ms, and maxHold 1000 ms/,
   ],
+  'a by that is no text': (locks) => [
+    () => locks.withLock('k', { by: 5 }, run),
+    /^LockService\.withLock: by is 5\. Pass a text such as 'Balances\.close'\.$/,
+  ],
+  'an empty by of acquire': (locks) => [() => locks.acquire('k', { by: '' }), /^LockService\.acquire: by is ''\. Pass a text/],
+  'a by of lead that is no text': (locks) => [() => locks.lead('k', async () => 1, { by: 5 }), /^LockService\.lead: by is 5\. Pass a text/],
+  'a promise in place of what the leader runs': (locks) => [
+    () => locks.lead('k', Promise.resolve()),
+    /^LockService\.lead: what was passed is a promise, not a function\. Pass the function that the leader runs after the key\.$/,
+  ],
   // Keys of calls
   'a placeholder in withLock': (locks) => [
     () => locks.withLock('order:<id>', run),
@@ -125,6 +154,10 @@ const WRONG: Readonly<Record<string, (locks: LooseLocks) => [use: () => unknown,
   'lockKey as a function': () => [
     () => loose(lockKey)('order:1'),
     /^lockKey\(\) was called with a string\. Write it as a tag, without brackets, .*lockKey`order:\$\{id\}`/,
+  ],
+  'a number for currentLock': () => [
+    () => loose(currentLock)(5),
+    /^currentLock: a key is 5, not a string\. Make sure that the key is text/,
   ],
   'assertLocked without a key': () => [() => loose(assertLocked)(), /^assertLocked: a key is undefined, not a string/],
   // @DistributedLock
@@ -191,6 +224,60 @@ const WRONG: Readonly<Record<string, (locks: LooseLocks) => [use: () => unknown,
     () => decorate(loose(Leader)('k'), Stock.all, CONTEXT),
     /^reserve: @Leader\(\) was called as a standard decorator/,
   ],
+  '@Leader twice on one method': () => [
+    () => beside(Leader('a'), Leader('b')),
+    /^Stock\.reserve: @Leader\(\) cannot stand beside @Leader\(\)\. Leave one out: a leader has one lock, while it leads\.$/,
+  ],
+  '@Leader above @DistributedLock': () => [
+    () => beside(DistributedLock('k'), Leader('a')),
+    /^Stock\.reserve: @Leader\(\) cannot stand beside @DistributedLock\(\)\./,
+  ],
+  '@DistributedLock above @Leader, with a decorator between them that wraps the method': () => [
+    () => beside(Leader('a'), wrapped, DistributedLock('k')),
+    /^Stock\.reserve: @DistributedLock\(\) cannot stand beside @Leader\(\)\./,
+  ],
+  'a store without a name in @DistributedLock': () => [
+    () => lock({ key: 'k', store: '' }),
+    /^Stock\.reserve: store is ''\. Pass the name of a store\.$/,
+  ],
+  'a store in place of its name in @Leader': () => [
+    () => leader({ key: 'k', store: new MemoryLockStore() }),
+    /^Stock\.reserve: store is an object of class MemoryLockStore\. Pass the name of a store\.$/,
+  ],
+  '@LockKey on a parameter of a static method': () => [
+    () => LockKey('id')(Stock, 'all', 0),
+    /^@LockKey\("id"\): use it on a parameter of an instance method, with a name/,
+  ],
+  '@LockKey on a parameter of a method without a lock': (locks) => [
+    () => {
+      class Order {
+        async ship(id: string): Promise<string> {
+          return id;
+        }
+      }
+      LockKey('orderId')(Order.prototype, 'ship', 0);
+      return locks.attach(new Order());
+    },
+    /^Order\.ship: @LockKey\(\) needs @DistributedLock\(\) on the method of its parameter\. Add it, or leave @LockKey\(\) out\.$/,
+  ],
+  '@LockKey on a parameter of a method without a lock, in a provider': () => [
+    () => {
+      class Order {
+        async pay(id: string): Promise<string> {
+          return id;
+        }
+        async ship(id: string): Promise<string> {
+          return id;
+        }
+      }
+      LockKey('orderId')(Order.prototype, 'pay', 0);
+      LockKey('orderId')(Order.prototype, 'ship', 0);
+      const descriptor = Object.getOwnPropertyDescriptor(Order.prototype, 'pay') as TypedPropertyDescriptor<Order['pay']>;
+      DistributedLock('order:<orderId>')(Order.prototype, 'pay', descriptor);
+      return Test.createTestingModule({ imports: [LockModule.forTesting()], providers: [Order] }).compile();
+    },
+    /^Order\.ship: @LockKey\(\) needs @DistributedLock\(\) on the method/,
+  ],
   '@LockKey with one name on two parameters': () => [
     () => {
       class Order {}
@@ -219,6 +306,39 @@ const WRONG: Readonly<Record<string, (locks: LooseLocks) => [use: () => unknown,
   'a second argument of @Leader': () => [() => leader('feed', { ttl: '5s' }), /^@Leader\(\) takes one argument, and got 2\./],
   '@Leader on a class': () => [() => decorate(loose(Leader)('k'), Stock), /^Stock: @Leader\(\) is on a class/],
   // Modules and stores
+  'a store in place of the options of forRoot': () => [() => root(new MemoryLockStore()), STORE_AS_OPTIONS],
+  'a store in place of the options of forRootAsync': () => [
+    () => loose(LockModule.forRootAsync)(new RedisLockStore('redis://127.0.0.1:1')),
+    STORE_AS_OPTIONS,
+  ],
+  'a store that the factory returns in place of options': () => [
+    () => Test.createTestingModule({ imports: [LockModule.forRootAsync({ useFactory: () => new MemoryLockStore() as never })] }).compile(),
+    STORE_AS_OPTIONS,
+  ],
+  'an empty store beside stores': () => [
+    () => root({ stores: { default: new MemoryLockStore() }, store: '' }),
+    /^LockModule: pass either store, or stores with one of them named 'default'\.$/,
+  ],
+  'a telemetry that follows nothing': () => [
+    () => root({ store: new MemoryLockStore(), telemetry: {} }),
+    /^LockModule: telemetry is an object of class Object\. Pass what otelTelemetry\(\) or prometheusTelemetry\(\) returns, or a list/,
+  ],
+  'a telemetry of a list that follows nothing': () => [
+    () => root({ store: new MemoryLockStore(), telemetry: [{ event: run }, { evnt: run }] }),
+    /^LockModule: telemetry is an object of class Object\./,
+  ],
+  'an isGlobal that is no boolean': () => [
+    () => root({ store: new MemoryLockStore(), isGlobal: 'yes' }),
+    /^LockModule: isGlobal is 'yes'\. Use true or false\.$/,
+  ],
+  'an isGlobal of forRootAsync that is no boolean': () => [
+    () => LockModule.forRootAsync({ useFactory: () => ({ store: new MemoryLockStore() }), isGlobal: 1 as never }),
+    /^LockModule: isGlobal is 1\. Use true or false\.$/,
+  ],
+  'a debug that is no boolean': () => [
+    () => root({ store: new MemoryLockStore(), debug: 'true' }),
+    /^LockModule: debug is 'true'\. Use true or false\.$/,
+  ],
   'an option of forTesting from elsewhere': () => [
     () => loose(LockModule.forTesting)({ ttl: '1s' }),
     /^LockModule\.forTesting: 'ttl' is no option here, but one of LockModule\.forRoot\(\).* The options are: storeNames, controller/,
@@ -285,6 +405,10 @@ const WRONG: Readonly<Record<string, (locks: LooseLocks) => [use: () => unknown,
     () => loose(sendTickets)(new HttpService(), 'http://stock:3000'),
     /^sendTickets: what was passed is an object of class HttpService\. Pass an instance of axios: httpService\.axiosRef/,
   ],
+  'a job in place of its data for enterTicketsOf': () => [
+    () => enterTicketsOf({ id: 7, data: { orderId: '1', [TICKETS_FIELD]: 'any' } }, run),
+    /^enterTicketsOf was given an object whose data has the tickets, such as a job\. Pass that: enterTicketsOf\(job\.data, …\)\.$/,
+  ],
   'acceptTickets as a middleware': () => [
     () => loose(acceptTickets)({ headers: {} }, {}, run),
     /^acceptTickets was called with a request\. Call it yourself: app\.use\(acceptTickets\(\)\)/,
@@ -342,4 +466,21 @@ test('what only looks wrong works: a text with < from lockKey, a lone <, the run
     imports: [LockModule.forRoot({ store: new MemoryLockStore(), maxHold: '1s' })],
   }).compile();
   await expect(brief.get(LockService).withLock('k', { minHold: '2s' }, run)).resolves.toBe(1);
+});
+
+test('what only looks like a wrong decorator works: two locks on one method, a leader in a subclass, a job without tickets', async () => {
+  const names = (): unknown => beside(DistributedLock('a'), DistributedLock('b'));
+  expect(names).not.toThrow();
+  class Feed {
+    @Leader('feed')
+    async read(): Promise<void> {}
+  }
+  class Other extends Feed {
+    @Leader('other')
+    override async read(): Promise<void> {}
+  }
+  expect(Other.name).toBe('Other');
+  expect(enterTicketsOf({ data: { orderId: '1' } }, run)).toBe(1);
+  const options = { store: new MemoryLockStore(), telemetry: [{ section: (_section: unknown, code: () => unknown) => code() }] };
+  await expect(root(options)).resolves.toBeDefined();
 });

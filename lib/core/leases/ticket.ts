@@ -44,9 +44,7 @@ export function readTickets(text: unknown, maxLength: number): readonly TicketEn
   }
   const entries = typeof text === 'string' ? decode(text) : undefined;
   if (!entries) {
-    throw new LockConfigurationError(
-      'The text of the tickets is malformed. Make sure that it is what makeTickets() returned, carried unchanged.',
-    );
+    throw malformed('The text of the tickets', 'makeTickets()');
   }
   return entries;
 }
@@ -55,10 +53,7 @@ export function readTickets(text: unknown, maxLength: number): readonly TicketEn
 export function readTicket(ticket: string, key: string): TicketEntry {
   const entries = decode(ticket);
   if (!entries) {
-    throw new LockConfigurationError(
-      `Lock "${key}": the ticket is malformed. Make sure that it is the text of lock.makeTicket(), carried unchanged.`,
-      key,
-    );
+    throw malformed(`Lock "${key}": the ticket`, 'lock.makeTicket()', key);
   }
   const entry = entries.find((candidate) => candidate.key === key);
   if (!entry) {
@@ -68,6 +63,10 @@ export function readTicket(ticket: string, key: string): TicketEntry {
     );
   }
   return entry;
+}
+
+function malformed(what: string, origin: string, key?: string): LockConfigurationError {
+  return new LockConfigurationError(`${what} is malformed. Make sure that it is what ${origin} returned, carried unchanged.`, key);
 }
 
 function decode(ticket: string): TicketEntry[] | undefined {

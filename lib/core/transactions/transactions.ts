@@ -7,7 +7,10 @@ import { Transaction } from './transaction.js';
 /** The end of the transaction around the running code, if there is one. The same promise for all code of a transaction. */
 export type TransactionEnd = () => Promise<unknown> | undefined;
 
-const ADVICE = 'Return the promise of the end of the transaction around the running code, or undefined where there is none.';
+/** The answer of a `TransactionEnd`, for messages. */
+export const END_OF_TRANSACTION = 'the promise of the end of the transaction around the running code, or undefined where there is none';
+const ADVICE = `Return ${END_OF_TRANSACTION}.`;
+const FUNCTION = 'the function of the option transaction';
 
 /** The transactions around the locked calls of one store, by the promises of their ends. */
 export class Transactions {
@@ -41,9 +44,8 @@ export class Transactions {
       this.#hasWarned = true;
       process.emitWarning(
         `${site} was called with the promise of a transaction that has ended, so it counts as outside of any: its lock is released when ` +
-          'the call ends. In a transaction that began in the context of that one, this is before the commit. Make sure that the function ' +
-          'of the option transaction returns the promise of the newest transaction, and undefined once that has ended, as a ' +
-          'TransactionScope does (docs/transactions.md). This is said once.',
+          `the call ends, which may be before the commit of a newer one. Make sure that ${FUNCTION} returns the promise of the newest ` +
+          'transaction, and undefined once that has ended, as a TransactionScope does (docs/transactions.md). This is said once.',
         'LockWarning',
       );
     }
@@ -57,9 +59,9 @@ export class Transactions {
         return end;
       }
     } catch (error) {
-      throw threw('the function of the option transaction', error);
+      throw threw(FUNCTION, error);
     }
-    throw new LockConfigurationError(`LockModule: the function of the option transaction returned ${shown(end)}. ${ADVICE}`);
+    throw new LockConfigurationError(`LockModule: ${FUNCTION} returned ${shown(end)}. ${ADVICE}`);
   }
 
   #begin(end: PromiseLike<unknown>): Transaction {
@@ -70,7 +72,7 @@ export class Transactions {
       callContext.run(undefined, () => end.then(ended, ended));
     } catch (error) {
       // Nobody would learn of its end, and its locks would stay.
-      throw threw('the method then of what the function of the option transaction returned', error);
+      throw threw(`the method then of what ${FUNCTION} returned`, error);
     }
     this.#known.set(end, transaction);
     return transaction;

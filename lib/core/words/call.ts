@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { callerOf, type Caller } from './caller.js';
-import { type OptionNames, wrongOption } from './check-options.js';
+import { checkSwitch, checkText, type OptionNames, wrongOption } from './check-options.js';
 import { parseDuration, type Duration } from './duration.js';
 import { LockConfigurationError } from './errors.js';
 
@@ -127,7 +127,7 @@ export function parseCall(options: LockOptions, defaults: CallDefaults, site: st
   return call;
 }
 
-function checkKinds({ signal, renew, onUnavailable, reentry, name }: LockOptions, site: string): void {
+function checkKinds({ signal, renew, onUnavailable, reentry, by, name }: LockOptions, site: string): void {
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new LockConfigurationError(
       `${site}: signal is not an AbortSignal. Pass the signal of an AbortController, or AbortSignal.timeout(ms).`,
@@ -139,12 +139,9 @@ function checkKinds({ signal, renew, onUnavailable, reentry, name }: LockOptions
   if (reentry !== undefined && reentry !== 'context' && reentry !== 'never') {
     throw wrongOption(`${site}: reentry`, reentry, "Use 'context' or 'never'.");
   }
-  if (renew !== undefined && typeof renew !== 'boolean') {
-    throw wrongOption(`${site}: renew`, renew, 'Use true or false.');
-  }
-  if (name !== undefined && (typeof name !== 'string' || name === '')) {
-    throw wrongOption(`${site}: name`, name, "Pass a text that many calls share, such as 'balance'.");
-  }
+  checkSwitch(site, 'renew', renew);
+  checkText(site, 'by', by, "Pass a text such as 'Balances.close'.");
+  checkText(site, 'name', name, "Pass a text that many calls share, such as 'balance'.");
   if (signal) {
     // Many calls may wait on one signal, each with a listener.
     setMaxListeners(0, signal);

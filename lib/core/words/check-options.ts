@@ -1,5 +1,5 @@
 import { LockConfigurationError } from './errors.js';
-import { kindOf, shown } from './shown.js';
+import { kindOf, shown, shownWithoutText } from './shown.js';
 
 /** The names of all options of something; the compiler misses one that is not here. */
 export type OptionNames<Options> = Readonly<Record<keyof Options, true>>;
@@ -7,10 +7,8 @@ export type OptionNames<Options> = Readonly<Record<keyof Options, true>>;
 /** Throws `LockConfigurationError` where options are no object, or have one that is unknown. */
 export function checkOptions<Options extends object>(site: string, options: Options, known: OptionNames<Options>): void {
   if (typeof options !== 'object' || options === null) {
-    // A text may be an address with its password.
-    const given = typeof options === 'string' ? kindOf(options) : shown(options);
     throw new LockConfigurationError(
-      `${site}: the options are ${given}. Pass an object with ${Object.keys(known).join(', ')}, or nothing.`,
+      `${site}: the options are ${shownWithoutText(options)}. Pass an object with ${Object.keys(known).join(', ')}, or nothing.`,
     );
   }
   // Calls come here, so there is no list of names. What is inherited is read too, but for what others gave to all objects.
@@ -45,11 +43,29 @@ export function checkFunction(site: string, given: unknown, cure: string): void 
   }
 }
 
+/** Whether something is an object with that method. */
+export function hasMethod(given: unknown, name: string | symbol): boolean {
+  return typeof given === 'object' && given !== null && typeof (given as Readonly<Record<string | symbol, unknown>>)[name] === 'function';
+}
+
 /** Throws `LockConfigurationError` where an option is given that has not these methods. */
 export function checkMethods(option: string, given: unknown, methods: readonly string[], cure: string): void {
-  const has = (method: string): boolean => typeof (given as { readonly [name: string]: unknown })[method] === 'function';
-  if (given !== undefined && (typeof given !== 'object' || given === null || !methods.every(has))) {
+  if (given !== undefined && !methods.every((name) => hasMethod(given, name))) {
     throw wrongOption(option, given, cure);
+  }
+}
+
+/** Throws `LockConfigurationError` where an option is given that is no boolean. */
+export function checkSwitch(site: string, option: string, given: unknown): void {
+  if (given !== undefined && typeof given !== 'boolean') {
+    throw wrongOption(`${site}: ${option}`, given, 'Use true or false.');
+  }
+}
+
+/** Throws `LockConfigurationError` where an option is given that is no text, or an empty one. */
+export function checkText(site: string, option: string, given: unknown, cure: string): void {
+  if (given !== undefined && (typeof given !== 'string' || given === '')) {
+    throw wrongOption(`${site}: ${option}`, given, cure);
   }
 }
 
@@ -91,7 +107,7 @@ const SYNONYMS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Which of the names is most like one that was mistyped; undefined where none is. */
-function nearest(mistyped: string, names: readonly string[]): string | undefined {
+export function nearest(mistyped: string, names: readonly string[]): string | undefined {
   const [best] = names
     .map((name) => ({ name, edits: editsBetween(mistyped.toLowerCase(), name.toLowerCase()) }))
     .filter(({ name, edits }) => edits <= Math.ceil(name.length / 3))

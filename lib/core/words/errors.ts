@@ -77,7 +77,7 @@ export abstract class LockError extends Error {
 }
 
 /** Adds what is not enumerable. */
-function putHidden<Target extends object>(target: Target, name: string, value: unknown): Target {
+export function putHidden<Target extends object>(target: Target, name: string | symbol, value: unknown): Target {
   return Object.defineProperty(target, name, { value, writable: true, configurable: true });
 }
 

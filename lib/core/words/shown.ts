@@ -25,6 +25,11 @@ export function kindOf(value: unknown): string {
   return value === '' ? 'an empty string' : (value !== null && KINDS[typeof value]) || String(value);
 }
 
+/** A value for a message, without a text, which may be an address with its password. */
+export function shownWithoutText(value: unknown): string {
+  return typeof value === 'string' ? kindOf(value) : shown(value);
+}
+
 /** Keys, as messages name them. */
 export function quoted(keys: readonly string[]): string {
   return keys.map((key) => `"${key}"`).join(', ');

@@ -1,27 +1,31 @@
 import { LockConfigurationError } from '../../core/words/errors.js';
+import { requestLockService } from '../methods/locked-instance.js';
 
 const NAMES = Symbol('names of lock key parameters');
 
 /**
  * Names a parameter for the key template of `@DistributedLock`, where its own name is hidden or does not survive
  * minification: `credit(@LockKey('customerId') id: string)`. Throws `LockConfigurationError` for an empty name, and for one
- * that the method has already.
+ * that the method has already; at the start of the application where the method is not locked.
  */
 export function LockKey(name: string): ParameterDecorator {
   return (target, method, index) => {
-    if (method === undefined || typeof name !== 'string' || !/^[^<>.\s]+$/.test(name)) {
+    if (method === undefined || typeof target === 'function' || typeof name !== 'string' || !/^[^<>.\s]+$/.test(name)) {
       throw new LockConfigurationError(
-        `@LockKey(${JSON.stringify(name)}): use it on a parameter of a method, with a name without brackets, dots and spaces.`,
+        `@LockKey(${JSON.stringify(name)}): use it on a parameter of an instance method, with a name without brackets, dots and spaces.`,
       );
     }
     const names = lockKeyNames(target, method);
+    const site = `${target.constructor.name}.${String(method)}`;
     if (names.has(index) || [...names.values()].includes(name)) {
       throw new LockConfigurationError(
-        `@LockKey('${name}'): ${target.constructor.name}.${String(method)} has ${names.has(index) ? 'two names for one parameter' : 'two parameters of this name'}. ` +
+        `@LockKey('${name}'): ${site} has ${names.has(index) ? 'two names for one parameter' : 'two parameters of this name'}. ` +
           'Give each parameter one name of its own.',
       );
     }
     Reflect.defineMetadata(NAMES, new Map(names).set(index, name), target, method);
+    // Decorators of the method come after those of its parameters.
+    requestLockService(target, { site, store: 'default', isUnlocked: true });
   };
 }
 

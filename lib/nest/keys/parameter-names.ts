@@ -78,7 +78,7 @@ export class ParameterNames {
     const isOnlyShort = this.#isComplete && !others.some(isShort);
     return name.length > 1 && (isOnlyShort || this.#isUnminified())
       ? undefined
-      : 'so short a name may also be one that a minifier gave to another parameter, and nothing in the class rules that out';
+      : 'so short a name may be one that a minifier gave to another parameter';
   }
 
   /** Minifiers shorten all variables of a class, so a longer one shows that there was none. */

@@ -89,11 +89,11 @@ function refuseUncertain(names: string, bound: ParameterName, source: ParameterN
   const { name, index, path, hiddenBy } = bound;
   const doubt = source.doubt(bound);
   if (doubt !== undefined) {
-    throw new LockConfigurationError(
+    const cure =
       path.length === 0
-        ? `${names}, but ${doubt}. Write its position, such as <0> for the first one, or put @LockKey('${name}') before the parameter.`
-        : `${names}, but ${doubt}. Write the position of the parameter and the path into it, such as <0.${path.join('.')}>.`,
-    );
+        ? `Put @LockKey('${name}') before the parameter, or write its position, such as <0> for the first one`
+        : `Write the position of the parameter and the path into it, such as <0.${path.join('.')}>`;
+    throw new LockConfigurationError(`${names}. ${cure}: from the code it is not certain, since ${doubt}.`);
   }
   if (hiddenBy !== undefined) {
     throw new LockConfigurationError(

@@ -34,7 +34,21 @@ export function decoratedMethod(
       `${site}: ${decorator} ${wrong ?? 'does not work on what is no method'}. Make it an instance method of a provider or controller, or use ${instead}.`,
     );
   }
+  refuseBeside(decorator, target as object, name as string | symbol, site);
   return { site, body: body as DecoratedMethod['body'] };
+}
+
+const BEFORE = Symbol('decorator of ours on a method');
+
+/** Throws `LockConfigurationError` for a leader that is locked as well, or leads twice: it has one lock, for as long as it leads. */
+function refuseBeside(decorator: string, target: object, name: string | symbol, site: string): void {
+  const before: unknown = Reflect.getOwnMetadata(BEFORE, target, name);
+  if (before !== undefined && [before, decorator].includes('@Leader()')) {
+    throw new LockConfigurationError(
+      `${site}: ${decorator} cannot stand beside ${String(before)}. Leave one out: a leader has one lock, while it leads.`,
+    );
+  }
+  Reflect.defineMetadata(BEFORE, decorator, target, name);
 }
 
 /** Throws `LockConfigurationError` where a decorator was given a key and its options apart, or was not called itself. */

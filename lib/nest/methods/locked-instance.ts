@@ -1,5 +1,6 @@
 import { Inject } from '@nestjs/common';
-import { LockConfigurationError } from '../../core/words/errors.js';
+import { checkText } from '../../core/words/check-options.js';
+import { LockConfigurationError, putHidden } from '../../core/words/errors.js';
 import { injectionToken } from '../injection-token.js';
 
 /** The token under which decorated classes ask for their application's service; Nest shows it where it is missing. */
@@ -19,6 +20,8 @@ export interface StoreServices {
 interface StoreOfMethod {
   readonly site: string;
   readonly store: string;
+  /** Whether only a parameter of the method has a decorator of ours so far. */
+  readonly isUnlocked?: boolean;
 }
 
 /** The service that an instance was given; undefined where neither Nest nor `attach()` gave it one. */
@@ -27,19 +30,25 @@ export function lockServiceOf(instance: unknown): StoreServices | undefined {
 }
 
 /**
- * Gives an instance its service. Throws `LockConfigurationError` where a locked method names a store that is unknown.
+ * Gives an instance its service. Throws `LockConfigurationError` where a locked method names a store that is unknown, and where a method is
+ * not locked whose parameter has a name for the key.
  */
 export function giveLockService(instance: object, service: StoreServices): void {
   for (const method of (Reflect.getMetadata(STORES, instance) ?? []) as readonly StoreOfMethod[]) {
+    if (method.isUnlocked) {
+      throw new LockConfigurationError(
+        `${method.site}: @LockKey() needs @DistributedLock() on the method of its parameter. Add it, or leave @LockKey() out.`,
+      );
+    }
     serviceOfStore(service, method);
   }
   if (!Object.isExtensible(instance)) {
     throw new LockConfigurationError(
-      `${instance.constructor?.name} has locked methods, and its constructor froze the instance, which therefore cannot be given its LockService. ` +
+      `${instance.constructor?.name} has locked methods, and its constructor froze the instance, which cannot be given its LockService. ` +
         'Leave out Object.freeze(this), or freeze the fields instead.',
     );
   }
-  Object.defineProperty(instance, LOCK_SERVICE, { value: service, writable: true, configurable: true, enumerable: false });
+  putHidden(instance, LOCK_SERVICE, service);
 }
 
 /** The service of one of the application's stores. A replaced service stands for all of them. */
@@ -50,7 +59,11 @@ export function serviceOfStore(service: StoreServices, { store, site }: StoreOfM
 
 /** Makes Nest inject the service into every instance of a class, by one property that is not enumerable. */
 export function requestLockService(prototype: object, method: StoreOfMethod): void {
-  const others = (Reflect.getMetadata(STORES, prototype) ?? []) as readonly StoreOfMethod[];
+  const { site, store } = method;
+  checkText(site, 'store', store, 'Pass the name of a store.');
+  const others = ((Reflect.getMetadata(STORES, prototype) ?? []) as readonly StoreOfMethod[]).filter(
+    (other) => !other.isUnlocked || other.site !== site,
+  );
   Reflect.defineMetadata(STORES, [...others, method], prototype);
   if (LOCK_SERVICE in prototype) {
     return;

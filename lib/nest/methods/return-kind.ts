@@ -1,3 +1,4 @@
+import { hasMethod } from '../../core/words/check-options.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
 
 /** What a locked method returns, and so how long its lock is held. */
@@ -44,10 +45,6 @@ export function isPromise(value: unknown): boolean {
 
 export function isAsyncIterable(value: unknown): boolean {
   return hasMethod(value, Symbol.asyncIterator);
-}
-
-function hasMethod(value: unknown, name: string | symbol): boolean {
-  return typeof value === 'object' && value !== null && typeof (value as Record<string | symbol, unknown>)[name] === 'function';
 }
 
 function tagOf(method: Function): Tag {
