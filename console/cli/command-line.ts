@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { nearest } from '../../lib/core/words/check-options.js';
 import { addressOf, type Address } from './address/address.js';
 import { COMMANDS, isCommand, isText, optionsOf, type CommandName, type TextName } from './command-table.js';
 import { OPTIONS, PARSED, type OptionName } from './options.js';
@@ -41,9 +42,9 @@ export function parseCommandLine(words: readonly string[], env: NodeJS.ProcessEn
   }
   if (command === undefined || !isCommand(command)) {
     // What stands in its place may be a URL with a password.
-    throw new WrongUse(
-      `There is ${command === undefined ? 'no command' : 'no such command'}. The commands are: ${Object.keys(COMMANDS).join(', ')}. See --help.`,
-    );
+    const names = Object.keys(COMMANDS);
+    const problem = command === undefined ? 'no command.' : `no such command.${didYouMean(command, names)}`;
+    throw new WrongUse(`There is ${problem} The commands are: ${names.join(', ')}. See --help.`);
   }
   checkArguments(command, argument, others);
   checkOptions(
@@ -73,13 +74,43 @@ export function parseCommandLine(words: readonly string[], env: NodeJS.ProcessEn
   };
 }
 
-function parse(words: readonly string[]): ReturnType<typeof parseArgs<{ options: typeof PARSED; allowPositionals: true; tokens: true }>> {
-  try {
-    return parseArgs({ args: [...words], options: PARSED, allowPositionals: true, tokens: true });
-  } catch (error) {
-    const [problem] = (error as Error).message.split('. ');
-    throw new WrongUse(`${problem}. See --help.`, { cause: error });
+type Parsed = ReturnType<typeof parseArgs<{ options: typeof PARSED; allowPositionals: true; tokens: true }>>;
+type OptionToken = Extract<Parsed['tokens'][number], { kind: 'option' }>;
+
+/** Not strict: the parser's own messages do not say what to write. */
+function parse(words: readonly string[]): Parsed {
+  const parsed = parseArgs({ args: [...words], options: PARSED, allowPositionals: true, tokens: true, strict: false }) as unknown as Parsed;
+  for (const token of parsed.tokens) {
+    if (token.kind === 'option') {
+      checkOption(token, words[token.index] ?? '');
+    }
   }
+  return parsed;
+}
+
+function checkOption({ name, rawName, value, inlineValue }: OptionToken, word: string): void {
+  if (!Object.hasOwn(OPTIONS, name)) {
+    // What stands in its place may be a URL with a password.
+    const shown = /^--?[\w-]+$/.test(rawName) ? `option ${rawName}` : 'such option';
+    const meant = didYouMean(word.replace(/^-+|=.*/g, ''), Object.keys(OPTIONS), '--');
+    throw new WrongUse(
+      `There is no ${shown}.${meant} See --help.${rawName.startsWith('--') ? '' : " Put -- before a key that begins with '-'."}`,
+    );
+  }
+  const { value: takes } = OPTIONS[name];
+  if (takes === undefined && value !== undefined) {
+    throw new WrongUse(`--${name} takes no value. Write it alone.`);
+  }
+  // A negative number is refused where numbers are read.
+  if (takes !== undefined && (value === undefined || (!inlineValue && /^-\D/.test(value)))) {
+    throw new WrongUse(`--${name} takes a value: --${name} ${takes}. Write --${name}=${takes} for one that begins with '-'.`);
+  }
+}
+
+/** The sentence that names a word like a mistyped one; empty where there is none. */
+function didYouMean(mistyped: string, words: readonly string[], before = ''): string {
+  const meant = nearest(mistyped, words);
+  return meant === undefined ? '' : ` Did you mean ${before}${meant}?`;
 }
 
 function checkArguments(command: CommandName | TextName, argument: string, others: readonly string[]): void {
@@ -94,7 +125,7 @@ function checkArguments(command: CommandName | TextName, argument: string, other
     );
   }
   if (argument !== '' && values && !values.includes(argument)) {
-    throw new WrongUse(`${command} takes one argument: ${values.join(' or ')}.`);
+    throw new WrongUse(`${command} takes one argument: ${values.join(' or ')}.${didYouMean(argument, values)}`);
   }
 }
 

@@ -3,6 +3,8 @@ export interface Option {
   readonly says: string;
   readonly value?: string;
   readonly default?: string;
+  /** The letter that stands for it. */
+  readonly short?: string;
 }
 
 const TABLE = {
@@ -25,8 +27,8 @@ const TABLE = {
   by: { value: 'NAME', says: 'who, in 200 characters (default: the user of this machine)' },
   yes: { says: 'releases without asking' },
   json: { says: 'prints JSON; times in milliseconds' },
-  help: { says: 'prints this help' },
-  version: { says: 'prints the version' },
+  help: { says: 'prints this help', short: 'h' },
+  version: { says: 'prints the version', short: 'v' },
 } as const satisfies Readonly<Record<string, Option>>;
 
 export type OptionName = keyof typeof TABLE;
@@ -52,8 +54,10 @@ type Parsed = {
 };
 
 export const PARSED = Object.fromEntries(
-  Object.entries<Option>(TABLE).map(([name, { value, default: usual }]) => [
+  Object.entries<Option>(TABLE).map(([name, { value, default: usual, short }]) => [
     name,
-    value === undefined ? { type: 'boolean', default: false } : { type: 'string', ...(usual === undefined ? {} : { default: usual }) },
+    value === undefined
+      ? { type: 'boolean', default: false, ...(short === undefined ? {} : { short }) }
+      : { type: 'string', ...(usual === undefined ? {} : { default: usual }) },
   ]),
 ) as Parsed;

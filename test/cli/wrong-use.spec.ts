@@ -42,7 +42,18 @@ test.each([
   [['list', '--postgres', 'postgres://u:secret/x@host/db'], '--postgres: the URL cannot be read.'],
   [['list', '--quorum', 'redis://a,redis://b:70000,redis://c'], '--quorum: the port 70000 is out of range.'],
   [['list', ...REDIS, '--limit', '0'], '--limit takes a whole number'],
-  [['list', ...REDIS, '--limitt', '1'], "Unknown option '--limitt'"],
+  [['list', ...REDIS, '--limitt', '1'], 'There is no option --limitt. Did you mean --limit? See --help.'],
+  [['list', ...REDIS, '--limit', '-1'], '--limit takes a whole number, 1 or more.'],
+  [['list', ...REDIS, '--limit', '--json'], "--limit takes a value: --limit N. Write --limit=N for one that begins with '-'."],
+  [['list', ...REDIS, '--limit'], '--limit takes a value: --limit N.'],
+  [['list', ...REDIS, '--json=yes'], '--json takes no value. Write it alone.'],
+  [['list', '--redi=redis://:secret@a'], 'There is no option --redi. Did you mean --redis?'],
+  [['list', '--redis://:secret@a'], 'There is no such option. See --help.'],
+  [['list', ...REDIS, '-limit', '5'], 'There is no option -l. Did you mean --limit? See --help.'],
+  [['inspect', '-1', ...REDIS], "There is no option -1. See --help. Put -- before a key that begins with '-'."],
+  [['lst', ...REDIS], 'There is no such command. Did you mean list? The commands are: list, inspect,'],
+  [['Release', ...REDIS], 'There is no such command. Did you mean release?'],
+  [['help', 'doktor'], 'or completion. Did you mean doctor?'],
   [['list', 'a', 'b', ...REDIS], 'list takes one argument'],
   [['top', 'a', ...REDIS], 'top takes no argument'],
   [['inspect', ...REDIS], 'inspect takes one argument: KEY'],
@@ -86,6 +97,16 @@ test('wrong use ends with 2 and one line, the version with 0', async () => {
     expect(err).not.toContain('secret');
   }
   expect(version).toMatchObject({ code: 0, err: '', out: '0.1.0\n' });
+});
+
+test('the first letters of help and version stand for them, and a value may begin with a dash', async () => {
+  expect(parseCommandLine(['-v'], {})).toEqual({ text: 'version', about: '' });
+  expect(parseCommandLine(['-h'], {})).toEqual({ text: 'help', about: '' });
+  expect(parseCommandLine(['list', '-h'], {})).toEqual({ text: 'help', about: 'list' });
+  expect(parseCommandLine(['list', ...REDIS, '--prefix=-a'], {})).toMatchObject({ prefix: '-a' });
+  expect(parseCommandLine(['inspect', ...REDIS, '--', '-1'], {})).toMatchObject({ argument: '-1' });
+  const [help, long] = await Promise.all([cli({}, ['-h']), cli({}, ['--help'])]);
+  expect(help).toEqual(long);
 });
 
 test('a login in the environment completes URLs, and changes none that has one', () => {
