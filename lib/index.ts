@@ -5,7 +5,7 @@ warnOfSecondCopy();
 export { DistributedLock } from './nest/methods/distributed-lock.decorator.js';
 export type { DistributedLockOptions, LockableMethod } from './nest/methods/distributed-lock.options.js';
 export { Leader, type LeaderMethod, type LeaderOptions } from './nest/methods/leader.decorator.js';
-export { LockKey } from './nest/keys/lock-key.decorator.js';
+export { LockKey } from './nest/methods/lock-key.decorator.js';
 export type { ReturnKind } from './nest/methods/return-kind.js';
 export { LockModule } from './nest/lock.module.js';
 export { InjectLocks } from './nest/lock.module-definition.js';

@@ -71,7 +71,7 @@ test('other members that are not there are undefined, as of any object', async (
     undefined,
   ]);
   await expect(Promise.resolve(locks)).resolves.toBe(locks);
-  expect(String(locks)).toBe('[object Object]');
+  expect(Object.prototype.toString.call(locks)).toBe('[object Object]');
   expect(locks).toBeInstanceOf(LockService);
   expect(Object.keys(locks)).toEqual(['siblings']);
 });

@@ -152,7 +152,7 @@ export class Readme {
   constructor(@Inject(LockService) private readonly locks: LockService) {}
 
   async close(customerId: string): Promise<void> {
-    await this.locks.withLock(lockKey`balance:${customerId}`, () => this.remove(customerId));
+    await this.locks.withLock(lockKey`balance:${customerId}`, { by: 'Balances.close' }, () => this.remove(customerId));
   }
 
   async remove(customerId: string): Promise<void> {

@@ -20,14 +20,15 @@ export class Service {
   constructor(private readonly locks: LockService) {}
 
   async transfer(from: string, to: string, amount: bigint): Promise<void> {
-    await this.locks.withLock([lockKey`balance:${from}`, lockKey`balance:${to}`], async () => {
+    const keys = [lockKey`balance:${from}`, lockKey`balance:${to}`];
+    await this.locks.withLock(keys, { by: 'Balances.transfer' }, async () => {
       await this.balances.debit(from, amount);
       await this.balances.credit(to, amount);
     });
   }
 
   async report(): Promise<void> {
-    await using lock = await this.locks.acquire('report', { ttl: '1m', maxHold: '10m' });
+    await using lock = await this.locks.acquire('report', { by: 'Balances.report', ttl: '1m', maxHold: '10m' });
     await lock.run(() => this.balances.report(lock.signal));
   }
 
@@ -37,7 +38,7 @@ export class Service {
   }
 
   async closeByHand(customerId: string, locks: LockService): Promise<void> {
-    await locks.withLock(lockKey`balance:${customerId}`, { wait: 0 }, async (lock) => {
+    await locks.withLock(lockKey`balance:${customerId}`, { by: 'Balances.close', wait: 0 }, async (lock) => {
       await this.balances.close(customerId, lock.fence);
     });
   }

@@ -42,10 +42,10 @@ const BEFORE = Symbol('decorator of ours on a method');
 
 /** Throws `LockConfigurationError` for a leader that is locked as well, or leads twice: it has one lock, for as long as it leads. */
 function refuseBeside(decorator: string, target: object, name: string | symbol, site: string): void {
-  const before: unknown = Reflect.getOwnMetadata(BEFORE, target, name);
+  const before = Reflect.getOwnMetadata(BEFORE, target, name) as string | undefined;
   if (before !== undefined && [before, decorator].includes('@Leader()')) {
     throw new LockConfigurationError(
-      `${site}: ${decorator} cannot stand beside ${String(before)}. Leave one out: a leader has one lock, while it leads.`,
+      `${site}: ${decorator} cannot stand beside ${before}. Leave one out: a leader has one lock, while it leads.`,
     );
   }
   Reflect.defineMetadata(BEFORE, decorator, target, name);

@@ -7,7 +7,7 @@ import { ParameterNames } from '../keys/parameter-names.js';
 import { isClass, shown } from '../../core/words/shown.js';
 import { decoratedMethod, imitate, oneArgument } from './decorated-method.js';
 import type { DistributedLockOptions, Given, LockDecorator, Uninferred } from './distributed-lock.options.js';
-import { lockKeyNames } from '../keys/lock-key.decorator.js';
+import { lockKeyNames } from './lock-key.decorator.js';
 import { requestLockService } from './locked-instance.js';
 import { lockedGenerator } from './locked-generator.js';
 import { LockedMethod, lockedPromise, type MethodParts } from './locked-method.js';

@@ -135,7 +135,7 @@ function wrongOptions(options: RedisConnectionOptions): Wrong | undefined {
     return [`options with '${strange}', which ioredis does not know`, cure];
   }
   // ioredis takes numbers as texts, too.
-  const wrong = ['port', 'db'].find((option) => !/^\d+$/.test(String(options[option] ?? 0)));
+  const wrong = ['port', 'db'].find((option) => !/^\d+$/.test(`${(options[option] as string | undefined) ?? 0}`));
   return wrong === undefined ? undefined : [`options whose ${wrong} is ${shown(options[wrong])}`, 'Pass a whole number.'];
 }
 

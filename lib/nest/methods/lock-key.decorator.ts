@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../core/words/errors.js';
-import { requestLockService } from '../methods/locked-instance.js';
+import { requestLockService } from './locked-instance.js';
 
 const NAMES = Symbol('names of lock key parameters');
 
