@@ -4,7 +4,7 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join, posix } from 'node:path';
+import { dirname, join, posix, resolve } from 'node:path';
 import { build } from 'esbuild';
 import { minify } from 'terser';
 
@@ -126,6 +126,8 @@ async function bundle(entries) {
       {
         name: 'own files',
         setup(plugin) {
+          // The helpers of decorators, once: the compiler would put them into each file that has some.
+          plugin.onResolve({ filter: /^tslib$/ }, () => ({ path: resolve('node_modules/tslib/tslib.es6.mjs'), sideEffects: false }));
           for (const [end, path] of Object.entries(OWN_FILES)) {
             plugin.onResolve({ filter: new RegExp(`${end.replace('.', '\\.')}$`) }, () => ({ path, external: true }));
           }
@@ -139,6 +141,22 @@ async function bundle(entries) {
     imports.filter(({ external }) => !external).forEach(({ path }) => needed.add(path.slice(BUNDLED.length + 1, -'.js'.length)));
   }
   return [...needed];
+}
+
+/** Drops what no code can reach or needs. Names stay: stacks and Nest show them. */
+async function compress(files) {
+  for (const name of files) {
+    const file = `${BUNDLED}/${name}.js`;
+    const options = {
+      module: true,
+      ecma: 2020,
+      mangle: false,
+      keep_classnames: true,
+      keep_fnames: true,
+      compress: { passes: 2, sequences: false, join_vars: false },
+    };
+    writeFileSync(file, (await minify(readFileSync(file, 'utf8'), options)).code);
+  }
 }
 
 /** Writes the files in a format of modules. */
@@ -164,7 +182,7 @@ async function write(files, format) {
 
 /** A decorated class is `var A = class A`, of which esbuild makes `class A2`: Nest would show that name. */
 function withOwnNames(text) {
-  const renamed = [...text.matchAll(/^var (\w+) = (?:\w+ = )?class (\1\d+)\b/gm)];
+  const renamed = [...text.matchAll(/^(?:var|let|const) (\w+) = (?:\w+ = )?class (\1\d+)\b/gm)];
   return renamed.reduce((before, [, name, other]) => before.replaceAll(new RegExp(`\\b${other}\\b`, 'g'), name), text);
 }
 
@@ -192,6 +210,7 @@ if (!process.argv.includes('--if-changed') || !isBuilt) {
   const entries = entryPoints();
   const required = entries.filter((name) => !name.startsWith('cli/'));
   const files = await bundle(entries);
+  await compress(files);
   for (const format of FORMATS) {
     await write(format === 'esm' ? files : files.filter((name) => !name.startsWith('cli/')), format);
     copyTypes(required, format);

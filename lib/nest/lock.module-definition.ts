@@ -2,7 +2,7 @@ import { ConfigurableModuleBuilder, Inject, type Type } from '@nestjs/common';
 import { checkSwitch } from '../core/words/check-options.js';
 import { LockConfigurationError } from '../core/words/errors.js';
 import { shown } from '../core/words/shown.js';
-import { nameCounterparts } from './counterparts.js';
+import { nameCounterparts } from './application/counterparts.js';
 import { injectionToken } from './injection-token.js';
 import type { LockModuleOptions } from './lock-module.options.js';
 import { LockService } from './lock.service.js';

@@ -10,8 +10,8 @@ import {
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import type { Candidate } from '../leader/candidate.js';
-import { ENDS_FIRST, FarthestModule, NearestModule } from './before-all-modules.js';
-import { bootFailure } from './boot-failure.js';
+import { ENDS_FIRST, FarthestModule, NearestModule } from './application/before-all-modules.js';
+import { bootFailure } from './application/boot-failure.js';
 import { printable } from '../core/words/shown.js';
 import { checkMethods, checkOptions, checkSwitch, type OptionNames } from '../core/words/check-options.js';
 import { checkPrefix } from '../core/words/lock-key.js';
@@ -115,6 +115,25 @@ class LockServices extends Map<string, LockService> {
  * the root module. Global unless `isGlobal: false`. At shutdown, once the server has drained, it rejects waiters,
  * releases what is held and closes the connections that its stores made.
  */
+@Module({
+  imports: [NearestModule, FarthestModule],
+  providers: [
+    {
+      provide: LockServices,
+      inject: [{ token: MODULE_OPTIONS_TOKEN, optional: true }, ModulesContainer],
+      useFactory: (options: LockModuleOptions | undefined, modules: ModulesContainer) => new LockServices(options, modules),
+    },
+    { provide: LockService, inject: [LockServices, ModulesContainer], useFactory: openAll },
+    { provide: LOCK_SERVICE_TOKEN, useExisting: LockService },
+    // Made once whatever the options inject, so Nest calls its hook.
+    {
+      provide: 'check of LockServices',
+      inject: [ModulesContainer],
+      useFactory: (modules: ModulesContainer) => ({ onModuleInit: () => checkMadeOnce(modules) }),
+    },
+  ],
+  exports: [LockService, LOCK_SERVICE_TOKEN],
+})
 export class LockModule extends ConfigurableModuleClass implements OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown {
   readonly #services: LockServices;
 
@@ -124,7 +143,7 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
 
   #hooksCheck: NodeJS.Timeout | undefined;
 
-  constructor(services: LockServices, modules: ModulesContainer) {
+  constructor(@Inject(LockServices) services: LockServices, @Inject(ModulesContainer) modules: ModulesContainer) {
     super();
     this.#services = services;
     this.#modules = modules;
@@ -220,29 +239,6 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
     }
   }
 }
-
-// Called by hand: the compiler would bring three helpers for decorators into each bundle.
-Inject(LockServices)(LockModule, undefined, 0);
-Inject(ModulesContainer)(LockModule, undefined, 1);
-Module({
-  imports: [NearestModule, FarthestModule],
-  providers: [
-    {
-      provide: LockServices,
-      inject: [{ token: MODULE_OPTIONS_TOKEN, optional: true }, ModulesContainer],
-      useFactory: (options: LockModuleOptions | undefined, modules: ModulesContainer) => new LockServices(options, modules),
-    },
-    { provide: LockService, inject: [LockServices, ModulesContainer], useFactory: openAll },
-    { provide: LOCK_SERVICE_TOKEN, useExisting: LockService },
-    // Made once whatever the options inject, so Nest calls its hook.
-    {
-      provide: 'check of LockServices',
-      inject: [ModulesContainer],
-      useFactory: (modules: ModulesContainer) => ({ onModuleInit: () => checkMadeOnce(modules) }),
-    },
-  ],
-  exports: [LockService, LOCK_SERVICE_TOKEN],
-})(LockModule);
 
 /** Throws `LockConfigurationError` where the services would be made anew for each request. */
 function checkMadeOnce(modules: ModulesContainer): void {

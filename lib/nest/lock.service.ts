@@ -34,11 +34,11 @@ import {
   type ListOptions,
   type WithLockOptions,
 } from './lock-service.options.js';
-import { nameCounterparts } from './counterparts.js';
+import { nameCounterparts } from './application/counterparts.js';
 import { checkSession, indicationBy, type HealthIndication, type HealthSession } from './health-session.js';
 import { giveLockService } from './methods/locked-instance.js';
 import { askedOf, checkAnswers, runUnlessRefused, throwsAll, type Answers, type LockBody, type OnBusy } from './refused-call.js';
-import { closeStore, openStore } from './open-stores.js';
+import { closeStore, openStore } from './application/open-stores.js';
 import { transactionProviders } from './methods/open-transaction.js';
 
 /** What an operator sees of a lock that somebody holds. Never owner ids. */

@@ -11,6 +11,7 @@ const NEST = ['@nestjs/common', '@nestjs/core', 'rxjs'];
 /** What the code of a folder may import of the packages that a user may have. Most drivers are known by what they can do. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'lib/nest': NEST,
+  'lib/nest/application': NEST,
   'lib/nest/keys': NEST,
   'lib/nest/methods': NEST,
   'console/page': NEST,

@@ -536,7 +536,7 @@ describe('several modules and applications', () => {
     });
 
     test('a store whose close has failed can be opened again, also by one that waits for it', async () => {
-      const { openStore, closeStore } = await import('../../lib/nest/open-stores');
+      const { openStore, closeStore } = await import('../../lib/nest/application/open-stores');
       const opened = jest.fn(async () => undefined);
       const close = (): Promise<void> => sleep(20).then(() => Promise.reject(new Error('failed')));
       const store = Object.assign(new MemoryLockStore(), { open: opened, close });
@@ -556,7 +556,7 @@ describe('several modules and applications', () => {
       const uses: (() => Promise<void>)[] = [];
       for (let copies = 0; copies < 2; copies++) {
         await jest.isolateModulesAsync(async () => {
-          const { openStore, closeStore } = await import('../../lib/nest/open-stores');
+          const { openStore, closeStore } = await import('../../lib/nest/application/open-stores');
           const opening = openStore(store, 'default', options);
           await opening;
           uses.push(() => closeStore(store, opening));

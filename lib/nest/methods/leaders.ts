@@ -5,7 +5,7 @@ import type { Lock } from '../../core/words/lock.js';
 import { leaderMarksOf, type LeaderMark, type LeaderMethod } from './leader.decorator.js';
 import { lockServiceOf, serviceOfStore } from './locked-instance.js';
 import type { LockService } from '../lock.service.js';
-import { madeByNest } from '../made-by-nest.js';
+import { madeByNest } from '../application/made-by-nest.js';
 
 /** What Nest knows of a provider or controller. */
 interface Provider {

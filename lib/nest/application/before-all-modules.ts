@@ -27,20 +27,16 @@ abstract class Outermost implements OnModuleDestroy {
   }
 }
 
+@Module({})
 export class NearestModule extends Outermost {
-  constructor(modules: ModulesContainer) {
+  constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
     super(modules, -1);
   }
 }
 
+@Module({})
 export class FarthestModule extends Outermost {
-  constructor(modules: ModulesContainer) {
+  constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
     super(modules, Infinity);
   }
-}
-
-// Called by hand, as those of `LockModule`.
-for (const module of [NearestModule, FarthestModule]) {
-  Inject(ModulesContainer)(module, undefined, 0);
-  Module({})(module);
 }

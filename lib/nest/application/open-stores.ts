@@ -1,5 +1,5 @@
-import { LockConfigurationError } from '../core/words/errors.js';
-import type { LockStore, OpenOptions } from '../core/seam/lock-store.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
+import type { LockStore, OpenOptions } from '../../core/seam/lock-store.js';
 
 interface OpenStore {
   readonly prefix: string;

@@ -1,4 +1,4 @@
-import { LockConfigurationError } from '../core/words/errors.js';
+import { LockConfigurationError } from '../../core/words/errors.js';
 
 /**
  * Has calls of methods that other libraries have, and `owner` has not, throw a `LockConfigurationError` that names the counterpart. This
