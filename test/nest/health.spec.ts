@@ -121,7 +121,9 @@ test('options of indicate that are wrong are refused by its name', async () => {
 test('a store is asked for its health also where telemetry times its operations', async () => {
   const store = new AskedStore();
   store.said = DEGRADED;
-  const module = await Test.createTestingModule({ imports: [LockModule.forRoot({ store, telemetry: {} })] }).compile();
+  const module = await Test.createTestingModule({
+    imports: [LockModule.forRoot({ store, telemetry: { operation: () => undefined } })],
+  }).compile();
   expect(await module.get(LockService).health()).toMatchObject({ status: 'degraded', hearsTurns: false });
   await module.close();
 });
