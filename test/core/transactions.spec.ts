@@ -756,7 +756,7 @@ describe('the function that names the end', () => {
     expect(warn.mock.calls).toEqual([
       [
         expect.stringMatching(
-          /withLock.* a transaction that has ended.* before the commit\. Make sure that .* undefined once that has ended.*TransactionScope.*docs\/transactions\.md/,
+          /withLock.* a transaction that has ended.* before the commit of a newer one\. Make sure that .* undefined once that has ended.*TransactionScope.*docs\/transactions\.md/,
         ) as string,
         'LockWarning',
       ],
