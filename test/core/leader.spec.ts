@@ -392,7 +392,9 @@ test('a candidate that is refused tries again after a pause, and says why', asyn
 test('what is asked for wrongly is refused at once', () => {
   const { locks } = first;
   expect(() => locks.lead('', first.obedient)).toThrow(saying(/key/));
-  expect(() => locks.lead('role', undefined as never)).toThrow(saying(/is undefined, not a function\. Pass the function that the leader runs after the key/));
+  expect(() => locks.lead('role', undefined as never)).toThrow(
+    saying(/is undefined, not a function\. Pass the function that the leader runs after the key/),
+  );
   expect(() => locks.lead('role', first.obedient, { pause: 0 })).toThrow(saying(/pause is 0/));
   expect(() => locks.lead('role', first.obedient, { ttl: 5 })).toThrow(saying(/ttl is 5/));
   expect(() => locks.lead('role', first.obedient, { maxHold: 5 } as never)).toThrow(saying(/'maxHold' is no option here/));

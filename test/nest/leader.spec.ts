@@ -15,7 +15,6 @@ import { Cron, CronExpression, Interval, Timeout } from '@nestjs/schedule';
 import { Test } from '@nestjs/testing';
 import {
   assertLocked,
-  DistributedLock,
   Leader,
   LOCK_CHANNEL,
   LockModule,
