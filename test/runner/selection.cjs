@@ -34,6 +34,8 @@ const LONG = [
   'test/stores/keeps-process.spec.ts',
   // Each fault on a server of its own.
   'test/operations/',
+  // Whole applications, with many callers.
+  'test/applications/',
   // Groups of servers that fail over.
   'test/redis/cluster',
   'test/redis/sentinel',
