@@ -16,6 +16,7 @@ interface WebSocketClient {
  * an error with `extensions`. The first error of a kind is logged, busy without a stack; those that follow it are
  * counted, in one line a minute. Optional: without it, Nest answers HTTP with the same statuses.
  */
+@Catch(LockError)
 export class LockExceptionFilter implements ExceptionFilter<LockError> {
   readonly #logger = new Logger(LockExceptionFilter.name);
   readonly #repetitions = new Repetitions((line) => this.#logger.warn(line));
@@ -38,9 +39,6 @@ export class LockExceptionFilter implements ExceptionFilter<LockError> {
     }
   }
 }
-
-// By hand, as those of LockModule: the compiler would bring its helper for decorators.
-Catch(LockError)(LockExceptionFilter);
 
 /** Which errors are news of each other: a busy lock by its key, all else by why it fails. */
 function kindOf(error: LockError): string {
