@@ -12,6 +12,7 @@ import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { RedisCluster } from '../support/redis-cluster';
+import { SentinelGroup } from '../support/redis-sentinel';
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
 
@@ -22,14 +23,16 @@ const host = '127.0.0.1';
 let server: RedisServer;
 let members: readonly RedisServer[];
 let cluster: RedisCluster;
+let group: SentinelGroup;
 /** The password that the servers take. */
 let password = '';
 let changes = 0;
 
 beforeAll(async () => {
-  [server, cluster, ...members] = await Promise.all([
+  [server, cluster, group, ...members] = await Promise.all([
     RedisServer.start(),
     RedisCluster.start(),
+    SentinelGroup.start(),
     RedisServer.start(),
     RedisServer.start(),
     RedisServer.start(),
@@ -37,7 +40,7 @@ beforeAll(async () => {
 });
 beforeEach(() => rotate());
 afterAll(async () => {
-  await Promise.all([cluster, server, ...members].map((each) => each?.stop()));
+  await Promise.all([cluster, group, server, ...members].map((each) => each?.stop()));
 });
 
 /** Gives the user another password on each server, and ends the connections to some of them. */
@@ -49,12 +52,15 @@ async function rotate(cut: readonly RedisServer[] = everyServer()): Promise<void
   await Promise.all(cut.map(({ client }) => client.call('CLIENT', 'KILL', 'USER', username)));
 }
 
-const everyServer = (): RedisServer[] => [server, ...members, ...cluster.nodes];
+const everyServer = (): RedisServer[] => [server, ...members, ...cluster.nodes, ...group.servers];
 
 const answer = async (): Promise<RedisCredentials> => ({ username, password });
 const nodes = (): { host: string; port: number }[] => cluster.nodes.map(({ port }) => ({ host, port }));
 const roots = (): { socket: { host: string; port: number } }[] => nodes().map((socket) => ({ socket }));
 const login = (): { username: string; password: string } => ({ username, password });
+
+/** Where the Sentinels say which server leads. Whoever asks them needs no password. */
+const watched = () => ({ sentinels: group.sentinelPorts.map((port) => ({ host, port })), name: 'locks' });
 
 /** A source, and how an application puts another password into it. */
 interface Rotating {
@@ -79,6 +85,8 @@ const CHANGED: readonly (readonly [string, () => Rotating])[] = [
   ['a client of ioredis 6', () => changed(new Redis(server.port, host, login()))],
   ['a client of ioredis 5', () => changed(new Redis5(server.port, host, login()))],
   ['a client of iovalkey', () => changed(new Valkey(server.port, host, login()))],
+  ['Sentinels of ioredis 6', () => changed(new Redis({ ...watched(), ...login() }))],
+  ['Sentinels of ioredis 5', () => changed(new Redis5({ ...watched(), ...login() }))],
   ['a Cluster of ioredis 6', () => changedCluster(new Cluster(nodes(), { redisOptions: login() }))],
   ['a Cluster of ioredis 5', () => changedCluster(new Cluster5(nodes(), { redisOptions: login() }))],
   ['a Cluster of iovalkey', () => changedCluster(new ValkeyCluster(nodes(), { redisOptions: login() }))],
@@ -102,6 +110,8 @@ const ASKED: readonly (readonly [string, () => Rotating])[] = [
   ['a client of iovalkey', () => changed(new Valkey(server.port, host, { lazyConnect: true, ...STALE }))],
   ['a client of node-redis 5', () => ({ source: createClient({ url: `redis://${host}:${server.port}` }), end: () => undefined })],
   ['a client of node-redis 6', () => ({ source: createClient6({ socket: { host, port: server.port }, ...STALE }), end: () => undefined })],
+  ['Sentinels, as options', () => ({ source: { ...watched(), ...STALE }, end: () => undefined })],
+  ['Sentinels of ioredis 5', () => changed(new Redis5({ ...watched(), lazyConnect: true, ...STALE }))],
   ['a Cluster of ioredis 6', () => changedCluster(new Cluster(nodes(), { lazyConnect: true, redisOptions: { ...STALE } }))],
   ['a Cluster of ioredis 5', () => changedCluster(new Cluster5(nodes(), { lazyConnect: true, redisOptions: { ...STALE } }))],
   ['a Cluster of iovalkey', () => changedCluster(new ValkeyCluster(nodes(), { lazyConnect: true, redisOptions: { ...STALE } }))],
