@@ -1,4 +1,6 @@
 import { callContext, CallNode } from '../calls/call-tree.js';
+import { LEAST_TTL_MS } from '../words/call.js';
+import { type Duration, parseDuration } from '../words/duration.js';
 import { LockLostError, type LostReason } from '../words/errors.js';
 import type { Lease } from '../leases/lease.js';
 import type { Leases } from '../leases/leases.js';
@@ -134,8 +136,9 @@ export class Frame extends CallNode implements HandledCall {
     return this.#taken.map((lease) => ({ store: this.#leases.store, ...(hasEnded ? lease.ticketOfNone : lease.share()) }));
   }
 
-  /** Sets each of its leases to at least `ttlMs` from now. Throws where one was lost, and where the store does not answer. */
-  async extend(ttlMs: number): Promise<void> {
+  /** Sets each of its leases to at least `ttl` from now. Throws where one was lost, and where the store does not answer. */
+  async extend(ttl: Duration): Promise<void> {
+    const ttlMs = parseDuration(ttl, 'ttl', LEAST_TTL_MS, 'lock.extend');
     const ended = this.#notified ?? this.expire() ?? (this.#isKept ? undefined : this.#releasedBefore());
     if (ended) {
       throw ended;

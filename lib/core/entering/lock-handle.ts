@@ -3,8 +3,7 @@ import { runInside, type CallNode } from '../calls/call-tree.js';
 import { onceOnly } from '../calls/run-once.js';
 import type { Lease } from '../leases/lease.js';
 import { writeTicket, type TicketEntry } from '../leases/ticket.js';
-import { LEAST_TTL_MS } from '../words/call.js';
-import { type Duration, parseDuration } from '../words/duration.js';
+import type { Duration } from '../words/duration.js';
 import { LockConfigurationError, type LockLostError } from '../words/errors.js';
 import type { Lock } from '../words/lock.js';
 import type { Resume } from '../words/lock-telemetry.js';
@@ -21,7 +20,7 @@ export interface HandledCall extends CallNode {
   leaseOn(key: string): Lease | undefined;
   assertHeld(): void;
   assertInside(): void;
-  extend(ttlMs: number): Promise<void>;
+  extend(ttl: Duration): Promise<void>;
   share(): readonly TicketEntry[];
   begin(): void;
   end(): void;
@@ -91,8 +90,8 @@ export class LockHandle implements Lock {
     return this.isHeld() ? Math.min(...this.#call.taken.map((lease) => lease.remainingMs)) : 0;
   }
 
-  async extend(ttl: Duration): Promise<void> {
-    await this.#call.extend(parseDuration(ttl, 'ttl', LEAST_TTL_MS, 'lock.extend'));
+  extend(ttl: Duration): Promise<void> {
+    return this.#call.extend(ttl);
   }
 
   run<T>(fn: () => PromiseLike<T>): Promise<T>;
