@@ -1,5 +1,5 @@
 // Measures the library beside its peers and the least that a lock has to send: npm run bench.
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { chart } from './chart.mjs';
 import { environment } from './environment.mjs';
 import { readOptions } from './options.mjs';
@@ -13,7 +13,9 @@ import { SIZES } from './sizes.mjs';
 import { storesTable } from './stores-table.mjs';
 import { table } from './table.mjs';
 
-const { quick, json, isWhole, rows } = readOptions();
+const RESULTS = new URL('results.json', import.meta.url);
+
+const { quick, json, isWhole, writes, rows } = readOptions();
 findRedis();
 const [postgres, mysql] = rows.includes(stores) ? [postgresVersion(), mysqlVersion()] : [];
 // The exit handlers stop the servers, of which there are many.
@@ -43,9 +45,10 @@ await server.stop();
 
 const seconds = Math.round((performance.now() - start) / 1_000);
 const results = { ...environment(server.version, postgres, mysql), quick, seconds, proxyAddedMs: proxy.addedMs, rows: lines };
-if (isWhole) {
-  writeFileSync(new URL('results.json', import.meta.url), `${JSON.stringify(results, undefined, 2)}\n`);
-  writeFileSync(new URL('results.svg', import.meta.url), chart(lines));
+if (writes) {
+  const kept = isWhole ? results : updated(JSON.parse(readFileSync(RESULTS, 'utf8')), results, rows);
+  writeFileSync(RESULTS, `${JSON.stringify(kept, undefined, 2)}\n`);
+  writeFileSync(new URL('results.svg', import.meta.url), chart(kept.rows));
 }
 if (json) {
   console.log(JSON.stringify(results, undefined, 2));
@@ -56,4 +59,13 @@ if (json) {
   console.log(
     `\n${judged.filter(({ met }) => met).length} of ${judged.length} targets met on Node ${process.versions.node}, in ${seconds} s`,
   );
+}
+
+/** The results of the last whole run with the rows that were measured anew, whose ratios are of one run as well. */
+function updated(before, after, measured) {
+  const names = new Set(after.rows.map(({ row }) => row));
+  const again = [...(before.again ?? []), { date: after.date, node: after.node, rows: measured.map(({ name }) => name) }];
+  const first = before.rows.findIndex(({ row }) => names.has(row));
+  const others = before.rows.filter(({ row }) => !names.has(row));
+  return { ...before, again, rows: others.toSpliced(Math.max(0, first), 0, ...after.rows) };
 }

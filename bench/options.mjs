@@ -1,17 +1,18 @@
 import { parseArgs } from 'node:util';
 import { QUICK_ROWS, ROWS } from './rows/index.mjs';
 
-const USAGE = `npm run bench -- [--quick] [--json] [--rows ${ROWS.map(({ name }) => name).join(',')}]`;
+const USAGE = `npm run bench -- [--quick] [--json] [--write] [--rows ${ROWS.map(({ name }) => name).join(',')}]`;
 
 /** What the command line asks for; ends the process where it cannot be understood. */
 export function readOptions() {
   try {
     const { values } = parseArgs({
-      options: { quick: { type: 'boolean' }, json: { type: 'boolean' }, rows: { type: 'string' } },
+      options: { quick: { type: 'boolean' }, json: { type: 'boolean' }, write: { type: 'boolean' }, rows: { type: 'string' } },
     });
-    const { quick = false, json = false } = values;
+    const { quick = false, json = false, write = false } = values;
     const selected = values.rows?.split(',').map(rowNamed);
-    return { quick, json, isWhole: !quick && !selected, rows: selected ?? (quick ? QUICK_ROWS : ROWS) };
+    const isWhole = !quick && !selected;
+    return { quick, json, isWhole, writes: isWhole || (write && !quick), rows: selected ?? (quick ? QUICK_ROWS : ROWS) };
   } catch (error) {
     console.error(`${error.message}\n${USAGE}`);
     process.exit(2);
