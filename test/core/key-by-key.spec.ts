@@ -57,6 +57,15 @@ describe('a call of several keys of which one is lost while it waits for the nex
     expect(store.asked.findLast(({ key }) => key === 'b')?.owner).toBe(owners.at(-1));
   });
 
+  test('has lost nothing of what its body gets', async () => {
+    const held = await others.acquire('b');
+    const call = locks.withLock(['a', 'b'], (lock) => lock.signal.aborted);
+    await until('it has a', () => isTaken('a'));
+    await lose('a');
+    await held.release();
+    expect(await call).toBe(false);
+  });
+
   test('is told of the loss where that is the lock of a call around it', async () => {
     const held = await others.acquire('b');
     let inner: Promise<unknown> | undefined;

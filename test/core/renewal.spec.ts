@@ -273,6 +273,19 @@ describe('a call whose code ends while its lease is doubted', () => {
     expect(store.batches).toEqual([1]);
   });
 
+  test('asks for the lock on each of its keys, and is lost where one is gone', async () => {
+    const locks = makeLocks(store, { clock });
+    const sleepInBoth = (gone: boolean): Promise<unknown> =>
+      locks.withLock(['a', 'b'], { ttl: 10_000 }, () => {
+        clock.jump += 60_000;
+        store.gone = gone;
+        return 'done';
+      });
+    expect(await sleepInBoth(false)).toBe('done');
+    expect(store.batches).toEqual([1, 1]);
+    await expect(sleepInBoth(true)).rejects.toMatchObject({ code: 'LOCK_LOST' });
+  });
+
   test.each([true, false])('is lost where the store no longer has the lock (nested: %p)', async (nested) => {
     store.gone = true;
     await expect(sleepInside(nested)).rejects.toMatchObject({ code: 'LOCK_LOST' });
