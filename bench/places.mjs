@@ -21,6 +21,6 @@ export function place([ofCaller, ofServer], caller, server) {
 function moveTo(list, pid) {
   const { status, error, stderr } = spawnSync('taskset', ['--all-tasks', '--cpu-list', '--pid', list, String(pid)], { encoding: 'utf8' });
   if (status !== 0) {
-    throw new Error(`taskset could not move process ${pid} to CPU ${list}: ${error?.message ?? stderr.trim()}`);
+    throw new Error(`taskset could not move process ${pid} to CPU ${list}: ${error?.message ?? stderr.trim()}. It is in util-linux.`);
   }
 }

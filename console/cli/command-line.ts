@@ -41,7 +41,7 @@ export function parseCommandLine(words: readonly string[], env: NodeJS.ProcessEn
     return { text: 'help', about: command ?? '' };
   }
   if (command === undefined || !isCommand(command)) {
-    // What stands in its place may be a URL with a password.
+    // A word that is no option may be a URL with a password.
     const names = Object.keys(COMMANDS);
     const problem = command === undefined ? 'no command.' : `no such command.${didYouMean(command, names)}`;
     throw new WrongUse(`There is ${problem} The commands are: ${names.join(', ')}. See --help.`);
@@ -90,7 +90,7 @@ function parse(words: readonly string[]): Parsed {
 
 function checkOption({ name, rawName, value, inlineValue }: OptionToken, word: string): void {
   if (!Object.hasOwn(OPTIONS, name)) {
-    // What stands in its place may be a URL with a password.
+    // A word that is no option may be a URL with a password.
     const shown = /^--?[\w-]+$/.test(rawName) ? `option ${rawName}` : 'such option';
     const meant = didYouMean(word.replace(/^-+|=.*/g, ''), Object.keys(OPTIONS), '--');
     throw new WrongUse(

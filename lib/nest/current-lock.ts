@@ -4,8 +4,8 @@ import { checkKey } from '../core/words/lock-key.js';
 import type { Lock } from '../core/words/lock.js';
 
 /**
- * The innermost lock that the running code is inside of, or the innermost on `key`; undefined outside of any. Throws `LockKeyError` for what
- * is no key.
+ * The innermost lock that the running code is inside of, or the innermost on `key`; undefined outside of any. Throws
+ * `LockKeyError` for what is no key.
  */
 export function currentLock(key?: string): Lock | undefined {
   return innermost(key === undefined ? key : checkKey(key, 'currentLock'));

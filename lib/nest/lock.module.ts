@@ -96,7 +96,7 @@ class LockServices extends Map<string, LockService> {
     return [...this.values()].some((service) => service.outlivesProcess);
   }
 
-  /** Does the same with all of them, at once. */
+  /** Runs a function for each service, all at once. */
   async all(run: (service: LockService) => Promise<void>): Promise<void> {
     await Promise.all([...this.values()].map(run));
   }

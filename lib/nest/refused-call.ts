@@ -4,8 +4,8 @@ import { LockConfigurationError, LockNotAcquiredError, LockStoreError } from '..
 import type { Lock } from '../core/words/lock.js';
 
 /**
- * What a call does instead of throwing `LockNotAcquiredError`, unless it was aborted or closes a cycle. Does not catch
- * errors of the body.
+ * The way of a call that meets a busy lock, in place of `LockNotAcquiredError`, unless it was aborted or closes a cycle.
+ * Does not catch errors of the body.
  */
 export type OnBusy<T> = 'throw' | 'skip' | ((error: LockNotAcquiredError) => T | PromiseLike<T>);
 
@@ -13,18 +13,18 @@ export type OnBusy<T> = 'throw' | 'skip' | ((error: LockNotAcquiredError) => T |
 export type UnavailableError = LockStoreError | LockConfigurationError;
 
 /**
- * What a call does while its store is away. A function: as `'throw'`, and what it returns is the result of the call.
+ * The way of a call whose store is away. A function does as `'throw'` does, and its result is the result of the call.
  * Does not catch errors of the body.
  */
 export type OnUnavailableOf<T> = OnUnavailable | ((error: UnavailableError) => T | PromiseLike<T>);
 
-/** What a call answers that does not get its lock. */
+/** The answers of a call to what refuses it. */
 export interface Answers<T> {
   readonly onBusy?: OnBusy<T> | undefined;
   readonly onUnavailable?: OnUnavailableOf<T> | undefined;
 }
 
-/** What runs inside a lock. */
+/** The code that runs inside a lock. */
 export type LockBody<T> = (lock: Lock) => T | PromiseLike<T>;
 
 /** Whether every error with which a call does not get its lock is thrown. */
@@ -45,7 +45,7 @@ export async function runUnlessRefused<T>(
       return body(lock);
     });
   } catch (error) {
-    // What the body throws passes unchanged, also an error of a lock inside it.
+    // Errors of the body pass unchanged, also that of a lock inside it.
     if (isIn) {
       throw error;
     }

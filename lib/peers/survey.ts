@@ -157,7 +157,7 @@ export interface LockProcess {
   readonly health: PeerHealth | undefined;
 }
 
-/** What the processes of a store say, all as it was when they were asked. */
+/** The answers of all processes of a store, as it was when they were asked. */
 export interface Survey {
   /** The name under which the store is registered here. */
   readonly store: string;

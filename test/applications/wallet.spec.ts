@@ -39,7 +39,7 @@ function planOf(offset: number): Transfer[] {
   });
 }
 
-/** What the accounts have after these transfers, in whatever order. */
+/** The balances of the accounts after these transfers, in whatever order. */
 function statesAfter(transfers: readonly Transfer[]): States {
   const states = Object.fromEntries(ACCOUNTS.map((account) => [account, { balance: START, transfers: 0 }]));
   const change = (account: string, amount: number): void => {

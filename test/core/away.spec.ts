@@ -6,6 +6,7 @@ import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks, type TestSettings } from '../support/make-locks';
 import { noting } from '../support/noting';
+import { saying } from '../support/saying';
 
 /** How long an attempt takes to fail while the store is away, in milliseconds. */
 const FAILS_AFTER_MS = 200;
@@ -14,9 +15,14 @@ const FAILS_AFTER_MS = 200;
 class UnsteadyStore extends MemoryLockStore {
   isAway = false;
   attempts = 0;
+  /** When each attempt was sent. */
+  readonly sentAt: number[] = [];
 
   override async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
-    this.attempts += hold.key === 'health check' ? 0 : 1;
+    if (hold.key !== 'health check') {
+      this.attempts++;
+      this.sentAt.push(performance.now());
+    }
     await this.#answer(hold.key);
     return super.acquire(hold, place);
   }
@@ -211,6 +217,12 @@ test('calls wait for a store that is away where nothing else was asked for', asy
   expect(await ended(call, 1_000)).toMatchObject({ outcome: 'in' });
 });
 
+test('onUnavailable as a function is refused where no result is awaited of it: in acquire(), and in the module', async () => {
+  const wrong = { onUnavailable: () => 1 } as never;
+  await expect(serviceOf().acquire('k', wrong)).rejects.toThrow(saying(/acquire: onUnavailable is the function .*Use 'wait' or 'throw'/));
+  expect(() => serviceOf(wrong)).toThrow(/LockModule: onUnavailable is the function .*Use 'wait' or 'throw'/);
+});
+
 test.each(['retry', true, null])('onUnavailable: %j is refused, in a call and in the module', async (onUnavailable) => {
   const wrong = { onUnavailable } as never;
   await expect(serviceOf().withLock('k', wrong, () => 1)).rejects.toMatchObject({ code: 'LOCK_CONFIGURATION' });
@@ -290,6 +302,18 @@ describe('onUnavailable as a function', () => {
     expect(await locks.withLock('k', { onBusy: 'skip', onUnavailable: () => 'away' }, () => 'ran')).toBeUndefined();
     await held.release();
   });
+});
+
+test('a call that waits alone asks a store that is away every half a second, and no less often', async () => {
+  jest.spyOn(Math, 'random').mockReturnValue(0.999);
+  store.isAway = true;
+  const call = serviceOf().withLock('k', () => 'in');
+  await jest.advanceTimersByTimeAsync(10_000);
+  jest.mocked(Math.random).mockRestore();
+  store.isAway = false;
+  expect(await ended(call, 1_000)).toBe('in');
+  const asked = store.sentAt.filter((at) => at - (store.sentAt[0] as number) > 2_000);
+  expect(new Set(asked.slice(1).map((at, index) => at - (asked[index] as number)))).toEqual(new Set([500]));
 });
 
 test('a store that answers again is told once, with the time that it was away', async () => {

@@ -23,6 +23,15 @@ class WatchedStore extends MemoryLockStore {
   }
 }
 
+/** Carries renewals out at once, and answers them half a second later. */
+class LateStore extends WatchedStore {
+  override async renew(holds: readonly HoldRecord[]): Promise<boolean[]> {
+    const answers = await super.renew(holds);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    return answers;
+  }
+}
+
 /** A clock whose wall clock may jump. */
 class StubbedClock implements Clock {
   jump = 0;
@@ -30,7 +39,7 @@ class StubbedClock implements Clock {
   wall = (): number => Date.now() + this.jump;
 }
 
-/** What is trusted of a lease of a minute that was granted just now, at least. */
+/** A lease of a minute that was granted just now is trusted for at least so long. */
 const MINUTE_MS = 59_000;
 
 let store: WatchedStore;
@@ -122,13 +131,6 @@ describe('lock.extend()', () => {
   });
 
   test('counts from the sending, as the server may have carried it out at once', async () => {
-    class LateStore extends WatchedStore {
-      override async renew(holds: readonly HoldRecord[]): Promise<boolean[]> {
-        const answers = await super.renew(holds);
-        await new Promise((resolve) => setTimeout(resolve, 500));
-        return answers;
-      }
-    }
     store = new LateStore();
     const lock = await makeLocks(store).acquire('k', { ttl: 3_000, renew: false });
     const extending = lock.extend('10s');
@@ -138,13 +140,6 @@ describe('lock.extend()', () => {
   });
 
   test('rejects where the lease was over before the answer came, though the store has extended it', async () => {
-    class LateStore extends WatchedStore {
-      override async renew(holds: readonly HoldRecord[]): Promise<boolean[]> {
-        const answers = await super.renew(holds);
-        await new Promise((resolve) => setTimeout(resolve, 500));
-        return answers;
-      }
-    }
     store = new LateStore();
     const lock = await makeLocks(store).acquire('k', { ttl: 400, renew: false });
     const extending = lock.extend('1m').catch((error: unknown) => error);
@@ -172,6 +167,56 @@ describe('lock.extend()', () => {
     const asked = store.asked.length;
     await expect(lock.extend('1m')).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'maxHold' });
     expect(store.asked).toHaveLength(asked);
+  });
+
+  test('is refused from a nested call too, once maxHold is over', async () => {
+    const locks = makeLocks(store);
+    const outer = await locks.acquire('k', { ttl: 3_000, maxHold: 2_000 });
+    await jest.advanceTimersByTimeAsync(2_000);
+    const asked = store.asked.length;
+    const nested = outer.run(() => locks.withLock('k', (inner) => inner.extend('1m')));
+    await expect(nested).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'maxHold' });
+    expect(store.asked).toHaveLength(asked);
+  });
+
+  test('of a lock that is released while it is on the way rejects, and the lock is free', async () => {
+    store = new LateStore();
+    const lock = await makeLocks(store).acquire('k', { ttl: 3_000, renew: false });
+    const extending = lock.extend('1m').catch((error: unknown) => error);
+    await lock.release();
+    await jest.advanceTimersByTimeAsync(500);
+    expect(await extending).toMatchObject({ code: 'LOCK_LOST', reason: 'released' });
+    expect(await store.inspect('k')).toBeNull();
+  });
+
+  test('that arrives after its release makes no lock, and leaves that of the next owner as it is', async () => {
+    const arrives: (() => void)[] = [];
+    const renew = store.renew.bind(store);
+    store.renew = async (holds) => {
+      await new Promise<void>((resolve) => arrives.push(resolve));
+      return renew(holds);
+    };
+    const lock = await makeLocks(store).acquire('k', { ttl: 3_000, renew: false });
+    const extending = lock.extend('1m').catch((error: unknown) => error);
+    await lock.release();
+    const next = await makeLocks(store).acquire('k', { ttl: 3_000, renew: false });
+    arrives.forEach((arrive) => arrive());
+    expect(await extending).toMatchObject({ code: 'LOCK_LOST', reason: 'released' });
+    expect((await store.inspect('k'))?.remainingMs).toBeLessThanOrEqual(3_000);
+    expect(next.isHeld()).toBe(true);
+  });
+
+  test('extends the lock that a ticket has entered', async () => {
+    const lock = await makeLocks(store).acquire('k', { ttl: 3_000, renew: false });
+    await makeLocks(store).withLock('k', { ticket: lock.makeTicket(), ttl: 3_000, renew: false }, (joined) => joined.extend('1m'));
+    expect((await store.inspect('k'))?.remainingMs).toBeGreaterThan(MINUTE_MS);
+  });
+
+  test('has nothing to do where leases do not end by time', async () => {
+    const renew = jest.fn<MemoryLockStore['renew']>();
+    const lock = await makeLocks(Object.assign(new MemoryLockStore({ expires: false }), { renew })).acquire('k');
+    await lock.extend('1m');
+    expect([lock.isHeld(), renew.mock.calls]).toEqual([true, []]);
   });
 
   test('is refused once the lock was released, and sends nothing', async () => {

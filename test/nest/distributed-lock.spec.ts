@@ -794,6 +794,14 @@ describe('onUnavailable as a function', () => {
     async run(id: string): Promise<string> {
       return `ran ${id}`;
     }
+    @DistributedLock({ key: 'k', ttl: () => '5s', wait: '10m', onUnavailable: 'throw' })
+    async thrown(): Promise<string> {
+      return 'ran';
+    }
+    @DistributedLock({ key: 'k', ttl: () => '5s', wait: '10m', onUnavailable: (error) => error.code })
+    async answered(): Promise<string> {
+      return 'ran';
+    }
     @DistributedLock({ key: 'k', wait: 0, onUnavailable: () => of('a', 'b') })
     stream(): Observable<string> {
       return of('ran');
@@ -814,6 +822,18 @@ describe('onUnavailable as a function', () => {
     expect(await sample.run('7')).toBe('Sample 7 LOCK_STORE');
     expect(await firstValueFrom(sample.stream().pipe(toArray()))).toEqual(['a', 'b']);
     expect(await sample.generator().next()).toEqual({ value: 'answer', done: true });
+    await module.close();
+  });
+
+  test("counts, as 'throw' does, beside options that are functions of the call", async () => {
+    const redis = await RedisServer.start();
+    const module = await makeModule({ providers: [Sample] }, redis.url);
+    const sample = module.get(Sample);
+    expect(await sample.thrown()).toBe('ran');
+    await redis.stop();
+    // Each would wait for ten minutes.
+    await expect(sample.thrown()).rejects.toMatchObject({ code: 'LOCK_STORE' });
+    expect(await sample.answered()).toBe('LOCK_STORE');
     await module.close();
   });
 });

@@ -21,6 +21,7 @@ import {
   LockExceptionFilter,
   LockModule,
   LockService,
+  LockStoreError,
   MemoryLockStore,
   outsideLocks,
   RedisLockStore,
@@ -230,6 +231,22 @@ test('a replacement that delegates to the real service may be busy', async () =>
   await using held = await real.acquire('job');
   expect(held.isHeld()).toBe(true);
   expect(await module.get(Job).run()).toBeUndefined();
+});
+
+test('a replacement whose store is away has the method answer, and is not taken for a mock', async () => {
+  @Injectable()
+  class Job {
+    @DistributedLock({ key: 'job', onUnavailable: (error) => error.code })
+    async run(): Promise<string> {
+      return 'ran';
+    }
+  }
+  const away = new LockStoreError('no answer', 'job', { unknown: true });
+  const module = await Test.createTestingModule({ imports: [LockModule.forTesting()], providers: [Job] })
+    .overrideProvider(LockService)
+    .useValue({ withLock: async (_key: string, options: { onUnavailable(error: Error): unknown }) => options.onUnavailable(away) })
+    .compile();
+  expect(await module.get(Job).run()).toBe('LOCK_STORE');
 });
 
 describe('events and logs', () => {

@@ -31,7 +31,7 @@ async function refusedStart(source: RedisSource): Promise<string> {
 describe('a connection that can never be encrypted stops the start, and says what to correct', () => {
   let files: Certificates;
   let servers: readonly RedisServer[];
-  /** With its own certificate, with that of another host, and without TLS: one that takes clients, and one that is full. */
+  /** With its own certificate, with that of another host, and two without TLS: one takes clients, and one is full. */
   let ports: Readonly<Record<'own' | 'elsewhere' | 'plain' | 'full', number>>;
 
   beforeAll(async () => {

@@ -1,4 +1,4 @@
-// Plays the suites that boot Nest on an older major of it: `npm run test:nest -- 10`. With paths of suites after it, plays those.
+// Plays the suites that boot Nest on an older major of it: `npm run test:nest -- 10`. Paths of suites may follow.
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -59,8 +59,8 @@ function fileOf(from, name) {
 }
 
 /**
- * Makes a copy of this project whose packages of Nest are of that major. All other packages are found in the folder above it, which
- * leads to those of this project.
+ * Makes a copy of this project whose packages of Nest are of that major. All other packages are found in the folder
+ * above it, which leads to those of this project.
  */
 function makeWorkspace(folder, major) {
   const workspace = join(folder, `nest${major}`);

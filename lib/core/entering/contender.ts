@@ -1,5 +1,4 @@
 import type { Acquisition } from './acquisition.js';
-import { PROBE_EVERY_MS } from '../seam/availability.js';
 import type { EnteringParts } from './entering-parts.js';
 import { attempt, failed, type AttemptResult } from '../leases/attempt.js';
 import { LockStoreError, type NotAcquiredReason } from '../words/errors.js';
@@ -88,7 +87,7 @@ export class Contender {
    * `isUnknown`: an attempt of its own may have been carried out.
    */
   async #askAway(lease: Lease, acquisition: Acquisition, line: Line | undefined, isUnknown: boolean): Promise<AttemptResult> {
-    const { availability, clock, waiters } = this.#parts;
+    const { availability, waiters } = this.#parts;
     const { key } = lease;
     const waits = acquisition.call.onUnavailable !== 'throw';
     for (;;) {
@@ -101,7 +100,7 @@ export class Contender {
       if (waiters.isFullFor(acquisition, key)) {
         throw acquisition.refused(key, 'tooManyWaiters');
       }
-      const outcome = await waiters.wait(key, acquisition, clock.monotonic() + PROBE_EVERY_MS, line);
+      const outcome = await waiters.wait(key, acquisition, availability.asksAgainAt, line);
       if (outcome === 'aborted' || outcome === 'shutdown') {
         throw acquisition.refused(key, outcome);
       }

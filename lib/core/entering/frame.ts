@@ -136,7 +136,7 @@ export class Frame extends CallNode implements HandledCall {
     return this.#taken.map((lease) => ({ store: this.#leases.store, ...(hasEnded ? lease.ticketOfNone : lease.share()) }));
   }
 
-  /** Sets each of its leases to at least `ttl` from now. Throws where one was lost, and where the store does not answer. */
+  /** Sets each of its leases to at least `ttl` from now. Rejects where one was lost, or the store does not answer. */
   async extend(ttl: Duration): Promise<void> {
     const ttlMs = parseDuration(ttl, 'ttl', LEAST_TTL_MS, 'lock.extend');
     const ended = this.#notified ?? this.expire() ?? (this.#isKept ? undefined : this.#releasedBefore());

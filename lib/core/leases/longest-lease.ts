@@ -1,7 +1,7 @@
 import { LockConfigurationError } from '../words/errors.js';
 import type { LockStore } from '../seam/lock-store.js';
 
-/** Throws `LockConfigurationError` where a store does not grant so long a lease; `asked` is the option that asks for it. */
+/** Throws `LockConfigurationError` where a store grants no such lease; `asked` is the option that asks for it. */
 export function refuseTooLong(
   { longestLeaseMs = Infinity }: Pick<LockStore, 'longestLeaseMs'>,
   key: string,

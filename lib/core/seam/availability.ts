@@ -4,7 +4,7 @@ import { failureCode, LockStoreError, type LockError } from '../words/errors.js'
 /** For how long attempts fail, with no answer in between, until the store counts as away, in milliseconds. */
 const AWAY_AFTER_MS = 1_000;
 /** How often a call asks a store that is away, while the others wait or fail at once, in milliseconds. */
-export const PROBE_EVERY_MS = 500;
+const PROBE_EVERY_MS = 500;
 /** How long it counts as away after the last failure, where no call has asked it since, in milliseconds. */
 const KNOWN_FOR_MS = 5_000;
 /** How many different failures of one outage are news. */
@@ -127,9 +127,14 @@ export class Availability {
     return !this.isAway || this.#takeProbe() || (waits && !(this.#failure instanceof LockStoreError));
   }
 
+  /** When the next call may ask a store that is away. */
+  get asksAgainAt(): number {
+    return this.#probedAt + PROBE_EVERY_MS;
+  }
+
   #takeProbe(): boolean {
     const now = this.#clock.monotonic();
-    const isDue = now - this.#probedAt >= PROBE_EVERY_MS;
+    const isDue = now >= this.asksAgainAt;
     if (isDue) {
       this.#probedAt = now;
     }

@@ -7,8 +7,8 @@ export const ENDS_FIRST = Symbol('ends first');
 type EndsFirst = Partial<Record<typeof ENDS_FIRST, () => Promise<void>>> | undefined;
 
 /**
- * A module that Nest ends first. Nest ends modules in the order of their distances from the root module: Nest 10 the farthest
- * one first, and later versions the nearest one. So one module is farther than all of an application, and one nearer.
+ * A module that Nest ends first. Nest ends modules in the order of their distances from the root module: Nest 10 the
+ * farthest one first, and later versions the nearest one. So one module is farther than all others, and one nearer.
  */
 abstract class Outermost implements OnModuleDestroy {
   readonly #modules: ModulesContainer;

@@ -1,6 +1,6 @@
 import type { ModulesContainer } from '@nestjs/core';
 
-/** What Nest knows of each provider, injectable and controller of an application. */
+/** Each provider, injectable and controller of an application, as Nest keeps it. */
 export function madeByNest(modules: ModulesContainer) {
   return [...modules.values()].flatMap((module) =>
     [module.providers, module.injectables, module.controllers].flatMap((made) => Array.from(made.values())),

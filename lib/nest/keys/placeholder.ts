@@ -19,7 +19,7 @@ export interface Placeholder {
 
 const CURE = 'Use @LockKey() on the parameter, a position such as <0>, or a function of the arguments.';
 
-/** The placeholder `<text>`. Throws `LockConfigurationError` where it is empty, or its name is unknown or not certain. */
+/** The placeholder `<text>`. Throws `LockConfigurationError` where its name is empty, unknown or not certain. */
 export function placeholderOf(text: string, parameters: Parameters, inTemplate: string): Placeholder {
   const [head = '', ...path] = text.split('.');
   const shown = `<${text}>`;

@@ -58,7 +58,7 @@ export interface DistributedLockOptions<
   returns?: ReturnKind | undefined;
 }
 
-/** What the method gives to its caller, and so what may be answered in its place. */
+/** The result of the method, and so of an answer in its place. */
 type AnswerOf<Method extends LockableMethod> =
   ReturnType<Method> extends Observable<infer Value>
     ? Value | Observable<Value> | PromiseLike<Value | Observable<Value> | undefined> | undefined

@@ -22,7 +22,7 @@ export function isHot(value: object): value is HotObservable {
   }
 }
 
-/** Whether an Observable is a plain Subject that is open. Kinds of Subject that replay have a `_subscribe` of their own. */
+/** Whether an Observable is a plain Subject that is open. Subjects that replay have a `_subscribe` of their own. */
 export function isSubject(value: object): boolean {
   let owner: object | null = value;
   while (owner && !Object.hasOwn(owner, '_subscribe')) {

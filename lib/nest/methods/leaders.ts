@@ -15,8 +15,8 @@ interface Provider {
 }
 
 /**
- * Makes a candidate of each method that `@Leader` marks. Throws `LockConfigurationError`, before any of them stands by, for an
- * instance that is not the only one of its provider, or has no locks.
+ * Makes a candidate of each method that `@Leader` marks. Throws `LockConfigurationError`, before any of them stands by,
+ * for an instance that is not the only one of its provider, or has no locks.
  */
 export function startLeaders(modules: ModulesContainer): Candidate[] {
   const starts: (() => Candidate | undefined)[] = [];

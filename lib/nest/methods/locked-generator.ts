@@ -36,8 +36,8 @@ export async function* lockedGenerator(method: RunnableMethod, self: unknown, ar
 }
 
 /**
- * Resolves once inside, with the call that lasts until `left` and its arguments; without a lock where an answer was given
- * in its place.
+ * Resolves once inside, with the call that lasts until `left` and its arguments; without a lock where an answer was
+ * given in its place.
  */
 function enter(
   method: RunnableMethod,

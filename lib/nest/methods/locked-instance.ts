@@ -30,8 +30,8 @@ export function lockServiceOf(instance: unknown): StoreServices | undefined {
 }
 
 /**
- * Gives an instance its service. Throws `LockConfigurationError` where a locked method names a store that is unknown, and where a method is
- * not locked whose parameter has a name for the key.
+ * Gives an instance its service. Throws `LockConfigurationError` where a locked method names a store that is unknown,
+ * and where a method with `@LockKey` is not locked.
  */
 export function giveLockService(instance: object, service: StoreServices): void {
   for (const method of (Reflect.getMetadata(STORES, instance) ?? []) as readonly StoreOfMethod[]) {

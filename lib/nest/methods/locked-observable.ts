@@ -4,7 +4,7 @@ import { isObservable, wrongReturn } from './return-kind.js';
 
 /**
  * A method that returns an Observable: each subscription is a call of its own, acquired on subscribe and released when
- * it completes, fails or is unsubscribed. An answer in its place is emitted, or subscribed to where it is an Observable.
+ * it completes, fails or is unsubscribed. An answer in its place is emitted, or subscribed to if it is an Observable.
  */
 export function lockedObservable(method: RunnableMethod, self: unknown, args: unknown[]): Observable<unknown> {
   const { parts } = method;

@@ -6,7 +6,7 @@ import { askedOf, checkAnswers, throwsAll, type Answers } from '../refused-call.
 /** The defaults while a class is loaded, when no application is known yet. */
 const NO_DEFAULTS = { ttlMs: 0, waitMs: 0, maxHoldMs: Infinity };
 
-/** What may be a function of the call, beside `key` and the answers. */
+/** The options that may be functions of the call, beside `key` and the answers. */
 const MAY_BE_FUNCTIONS: ReadonlySet<string> = new Set(['ttl', 'wait', 'signal']);
 
 /**
@@ -44,10 +44,10 @@ export class MethodOptions {
   /** The options of a call. */
   of(self: unknown, args: readonly unknown[]): WithLockOptions {
     const called = this.#functions.map(([name, option]) => [name, Reflect.apply(option, self, args) as unknown] as const);
-    return { ...this.fixed, ...Object.fromEntries(called), ...this.answersOf(self, args) };
+    return { ...this.fixed, ...Object.fromEntries(called), ...(this.answers && this.answersOf(self, args)) };
   }
 
-  /** What a call answers that does not get its lock. */
+  /** The answers of a call to what refuses it. */
   answersOf(self: unknown, args: readonly unknown[]): Answers<unknown> {
     const { onBusy, onUnavailable } = this.answers ?? {};
     return {

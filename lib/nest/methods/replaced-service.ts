@@ -21,17 +21,18 @@ export async function runReplaced(
     );
   }
   let ran = false;
-  const { onBusy = 'throw' } = options;
+  const { onBusy = 'throw', onUnavailable } = options;
+  const noted =
+    <Args extends unknown[]>(answer: (...args: Args) => unknown) =>
+    (...args: Args): unknown => {
+      ran = true;
+      return answer(...args);
+    };
   const watched: WithLockOptions = {
     ...options,
     wait: onBusy === 'skip' ? (options.wait ?? 0) : options.wait,
-    onBusy:
-      onBusy === 'throw'
-        ? onBusy
-        : (error) => {
-            ran = true;
-            return onBusy === 'skip' ? undefined : onBusy(error);
-          },
+    onBusy: onBusy === 'throw' ? onBusy : noted(onBusy === 'skip' ? () => undefined : onBusy),
+    onUnavailable: typeof onUnavailable === 'function' ? noted(onUnavailable) : onUnavailable,
   };
   const result: unknown = await service.withLock(keys.length === 1 ? (keys[0] as string) : keys, watched, (lock: Lock | undefined) => {
     ran = true;

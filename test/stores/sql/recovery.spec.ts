@@ -13,7 +13,7 @@ const CONNECTIONS = 5;
 const CALLERS = 16;
 /** For how long connections break, and for how long grants are counted before and after, in milliseconds. */
 const [BROKEN_MS, COUNTED_MS] = [500, 3_000];
-/** At least this part of the calls gets through again. PostgreSQL and MariaDB both had more than half on a busy machine. */
+/** At least this part of the calls gets through again. Both had more than half on a busy machine. */
 const LEAST = 1 / 20;
 
 type Stores = Readonly<

@@ -25,7 +25,7 @@ const CLUSTER_RETRIES = {
   clusterNodeRetryStrategy: null,
 } as const;
 
-/** What a client's own options must not change, of the connection to a server or to a node. */
+/** The options of the connection to a server or to a node that a client's own must not change. */
 const OF_EACH_CONNECTION = {
   // ioredis would reconnect once for each reply of a socket, and add a listener each time.
   reconnectOnError: null,
@@ -34,7 +34,7 @@ const OF_EACH_CONNECTION = {
   enableAutoPipelining: false,
   // ioredis keeps a timer of this length after it was told to disconnect, which would keep the process.
   disconnectTimeout: 200,
-  // What the store reads, and ioredis of the slots of a cluster.
+  // The store reads such replies, and ioredis the slots of a cluster.
   stringNumbers: false,
   replyMapping: 'legacy',
 } as const;
@@ -72,8 +72,8 @@ async function makeServer(
     ...OF_EACH_CONNECTION,
     lazyConnect: true,
     retryStrategy: backOff,
-    // The answer to INFO is after that to SELECT: without it, clients are ready before a database is refused, and lock in
-    // another one.
+    // The answer to INFO is after that to SELECT: without it, clients are ready before a database is refused, and lock
+    // in another one.
     enableReadyCheck: true,
     // Without it, a sentinel that is stopped would keep ioredis from asking the next one.
     sentinelCommandTimeout: HANDSHAKE_MS,

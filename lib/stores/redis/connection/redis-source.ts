@@ -101,7 +101,7 @@ const PASS =
   "Pass a client of ioredis or iovalkey (Redis or Cluster), one of createClient() or createCluster() of node-redis, a URL such as 'redis://localhost:6379', or ioredis options.";
 const PASS_CLIENT = 'Pass the client itself.';
 
-/** The things that are no source, by methods that they have, since their classes may have any name: the first row counts. */
+/** The things that are no source, by their methods, since their classes may have any name. The first row counts. */
 const NO_SOURCES: readonly (readonly [methods: readonly string[], ...Wrong])[] = [
   [['evalSha', 'getMasterNode'], 'a sentinel client of node-redis (the package redis), which may send a command twice'],
   [['evalSha', 'execute'], 'a pool of node-redis (the package redis)'],
