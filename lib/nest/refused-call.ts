@@ -4,8 +4,8 @@ import { LockConfigurationError, LockNotAcquiredError, LockStoreError } from '..
 import type { Lock } from '../core/words/lock.js';
 
 /**
- * The way of a call that meets a busy lock, in place of `LockNotAcquiredError`, unless it was aborted or closes a cycle.
- * Does not catch errors of the body.
+ * The way of a call that meets a busy lock, in place of `LockNotAcquiredError`, unless it was aborted or closes a
+ * cycle. Does not catch errors of the body.
  */
 export type OnBusy<T> = 'throw' | 'skip' | ((error: LockNotAcquiredError) => T | PromiseLike<T>);
 

@@ -23,9 +23,9 @@ export function withTickets<Payload extends object>(payload: Payload): WithTicke
 }
 
 /**
- * Takes the tickets out of a payload that `withTickets` made, so that nothing else sees or logs them, and runs `fn` as `enterTickets` does.
- * For a worker of BullMQ: `enterTicketsOf(job.data, () => this.ship(job.data))`. Throws `LockConfigurationError` for the
- * job itself.
+ * Takes the tickets out of a payload that `withTickets` made, so that nothing else sees or logs them, and runs `fn` as
+ * `enterTickets` does. For a worker of BullMQ: `enterTicketsOf(job.data, () => this.ship(job.data))`. Throws
+ * `LockConfigurationError` for the job itself.
  */
 export function enterTicketsOf<T>(payload: unknown, fn: () => T, options: EnterTicketsOptions = {}): T {
   return enterTickets(takeTickets(payload), fn, options);

@@ -20,8 +20,8 @@ const REPAINT_MS = 1_000;
 const ROWS = 10;
 
 /**
- * Shows the oldest locks and those that are most waited for: each second until `q` is pressed, or once where there is no
- * terminal.
+ * Shows the oldest locks and those that are most waited for: each second until `q` is pressed, or once where there is
+ * no terminal.
  */
 export async function top(session: Session, line: CommandLine): Promise<number> {
   if (!line.json && process.stdout.isTTY && process.stdin.isTTY) {

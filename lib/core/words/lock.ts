@@ -33,10 +33,10 @@ export interface Lock extends AsyncDisposable {
   /** Milliseconds for which the lease can be trusted without a renewal; 0 once lost or released. */
   remainingMs(): number;
   /**
-   * Sets the lease of each key to at least `ttl` from now; one that is renewed is renewed for as long from then on. Never
-   * shortens a lease, and does not put off `maxHold`. For `renew: false`, and before code that cannot renew, such as a
-   * function that is frozen. Rejects with `LockLostError` where the lock is lost or released, or `maxHold` is over; with
-   * `LockStoreError` where the store does not answer, and the lease is then as before or longer; and with
+   * Sets the lease of each key to at least `ttl` from now; one that is renewed is renewed for as long from then on.
+   * Never shortens a lease, and does not put off `maxHold`. For `renew: false`, and before code that cannot renew, such
+   * as a function that is frozen. Rejects with `LockLostError` where the lock is lost or released, or `maxHold` is
+   * over; with `LockStoreError` where the store does not answer, and the lease is then as before or longer; and with
    * `LockConfigurationError` where `ttl` is less than 100 ms, or more than the longest lease of the store.
    */
   extend(ttl: Duration): Promise<void>;

@@ -40,7 +40,9 @@ export function decoratedMethod(
 
 const BEFORE = Symbol('decorator of ours on a method');
 
-/** Throws `LockConfigurationError` for a leader that is locked as well, or leads twice: it has one lock while it leads. */
+/**
+ * Throws `LockConfigurationError` for a leader that is locked as well, or leads twice: it has one lock while it leads.
+ */
 function refuseBeside(decorator: string, target: object, name: string | symbol, site: string): void {
   const before = Reflect.getOwnMetadata(BEFORE, target, name) as string | undefined;
   if (before !== undefined && [before, decorator].includes('@Leader()')) {

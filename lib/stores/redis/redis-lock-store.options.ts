@@ -11,8 +11,8 @@ export interface RedisLockStoreOptions {
   minReplicas?: number | undefined;
   /**
    * Answers with `{ username, password }`, or a promise of them; is called for each connection that the store makes,
-   * and may take 10 seconds. For passwords that change, such as tokens. While it fails, no connection is made, and it is
-   * called again each second. Default: user and password of the client or URL; those in the options of a client are
+   * and may take 10 seconds. For passwords that change, such as tokens. While it fails, no connection is made, and it
+   * is called again each second. Default: user and password of the client or URL; those in the options of a client are
    * read anew for each connection.
    */
   credentials?: CredentialsFunction | undefined;

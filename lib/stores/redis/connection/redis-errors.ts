@@ -63,7 +63,9 @@ export function toLockError(
   });
 }
 
-/** Answers of a node of a Cluster to a client for one server: the slot is another node's or nobody's, or there are two. */
+/**
+ * Answers of a node of a Cluster to a client for one server: the slot is another node's or nobody's, or there are two.
+ */
 const OF_A_CLUSTER = /\b(CROSSSLOT|MOVED|CLUSTERDOWN)\b|^ASK /;
 
 /** The error of a command that a node of a Cluster refused to a client for one server; undefined for other failures. */
