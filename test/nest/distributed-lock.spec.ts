@@ -802,6 +802,10 @@ describe('onUnavailable as a function', () => {
     async answered(): Promise<string> {
       return 'ran';
     }
+    @DistributedLock({ key: 'k', wait: '10m', onUnavailable: (error) => error.code })
+    async patient(): Promise<string> {
+      return 'ran';
+    }
     @DistributedLock({ key: 'k', wait: 0, onUnavailable: () => of('a', 'b') })
     stream(): Observable<string> {
       return of('ran');
@@ -825,7 +829,7 @@ describe('onUnavailable as a function', () => {
     await module.close();
   });
 
-  test("counts, as 'throw' does, beside options that are functions of the call", async () => {
+  test("does not wait, nor does 'throw', also beside options that are functions of the call", async () => {
     const redis = await RedisServer.start();
     const module = await makeModule({ providers: [Sample] }, redis.url);
     const sample = module.get(Sample);
@@ -834,6 +838,7 @@ describe('onUnavailable as a function', () => {
     // Each would wait for ten minutes.
     await expect(sample.thrown()).rejects.toMatchObject({ code: 'LOCK_STORE' });
     expect(await sample.answered()).toBe('LOCK_STORE');
+    expect(await sample.patient()).toBe('LOCK_STORE');
     await module.close();
   });
 });
