@@ -39,7 +39,10 @@ test('Redis: --ca, --cert and --key', async () => {
     const env = { LOCKS_REDIS: `rediss://127.0.0.1:${port}` };
     await triesAll(env);
     const without = await cli(env, ['list', ...trusted()]);
-    expect(refusal(without)).toMatch(/^3: Redis did not answer: .* --cert FILE --key FILE\.\n$/);
+    // A server that closes may do so before the client has read why: then only the end of the connection is seen.
+    expect(refusal(without)).toMatch(
+      /^3: (Redis did not answer: .*|.* cannot be encrypted: tlsv13 alert certificate required \(\w+\)\..*) --cert FILE --key FILE\.\n$/,
+    );
   } finally {
     await server.stop();
   }
