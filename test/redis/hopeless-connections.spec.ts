@@ -5,6 +5,7 @@ import { createClient } from 'redis';
 import { createClient as createClient6 } from 'redis-6';
 import { LockConfigurationError, LockError } from '../../lib/core/words/errors';
 import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
+import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { Certificates } from '../support/certificates';
 import { freePort, RedisServer } from '../support/redis-server';
@@ -96,6 +97,21 @@ describe('a connection that can never be encrypted stops the start, and says wha
       expect(said).toMatch(/both use TLS, or neither, .* certificate that the server wants|give it one that the server trusts/);
     },
   );
+
+  test('each server of a quorum that does not say so is told', async () => {
+    const store = new QuorumLockStore([
+      { host: '127.0.0.1', port: ports.plain, tls: authority() },
+      { host: '127.0.0.1', port: ports.own },
+      { host: '127.0.0.1', port: ports.elsewhere },
+    ]);
+    const warnings: string[] = [];
+    await store.open({ prefix: 'lock', warn: (warning) => warnings.push(warning) });
+    await store.close();
+    for (const server of [1, 2, 3]) {
+      const said = warnings.find((warning) => warning.startsWith(`server ${server} of 3 of the quorum: `));
+      expect(said).toMatch(/Make sure that client and port both use TLS, or neither, .*\. Locked calls go on with the others/);
+    }
+  });
 });
 
 describe('a command that the server has under another name stops the start, and is named', () => {

@@ -4,6 +4,7 @@ import { evictionWarning, serverWarnings } from '../../../lib/stores/redis/serve
 import { evictsBy, productBy, refusesBy, valueOf } from '../../../lib/stores/redis/server-info.js';
 import { missingRights } from '../../../lib/stores/redis/visible-rights.js';
 import { failure, fails, ok, versionFinding, warning, type Finding } from './finding.js';
+import { oneServerFindings } from './one-server.js';
 import { PAUSED, redisWrites } from './redis-writes.js';
 import { writesFinding } from './writes-finding.js';
 
@@ -27,7 +28,11 @@ export async function redisFindings(
     if (wrong) {
       return [wrong];
     }
-    const found = [...settings(info, name), rightsFinding(await missingRights(connection, prefix), name)];
+    const found = [
+      ...settings(info, name),
+      ...(mode === 'cluster' ? [] : await oneServerFindings(source, info, name)),
+      rightsFinding(await missingRights(connection, prefix), name),
+    ];
     return mode === 'cluster' || fails(found)
       ? found
       : [...found, await writesFinding(redisWrites(connection, prefix, false), name, PAUSED)];

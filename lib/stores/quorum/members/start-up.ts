@@ -1,4 +1,5 @@
 import { asLockError, LockConfigurationError } from '../../../core/words/errors.js';
+import { neverConnected } from '../../redis/connection/tls-errors.js';
 import type { RedisKeys } from '../../redis/scripts/redis-keys.js';
 import { warnOfRefusal } from '../../redis/wakeups.js';
 import { patiently } from './patience.js';
@@ -57,7 +58,7 @@ async function startUp(
     if (explained instanceof LockConfigurationError) {
       return explained;
     }
-    warn(`${explained.detail} Locked calls go on with the others, as long as most of the servers are there.`);
+    warn(`${explained.detail}${neverConnected(explained)} Locked calls go on with the others, as long as most of the servers are there.`);
   }
   return undefined;
 }

@@ -76,12 +76,12 @@ export class PlainCommands {
 
   /**
    * Sends a message to a process; where none is named, to all whose keys are in the same database, with the same prefix of the client.
-   * Rejects with the error of the client, as where the user may not publish.
+   * Resolves with how many connections to this server get it. Rejects with the error of the client, as where the user may not publish.
    */
-  async publish(keys: RedisKeys, message: string, process?: string): Promise<void> {
-    const connection = await this.#ready(LONGEST_COMMAND_MS);
+  async publish(keys: RedisKeys, message: string, process?: string, limitMs: number = LONGEST_COMMAND_MS): Promise<number> {
+    const connection = await this.#ready(limitMs);
     const channel = process === undefined ? channelOfDatabase(connection, keys.everybody) : keys.wake(process);
-    await this.#timeouts.bound(connection.publish(channel, message), LONGEST_COMMAND_MS);
+    return Number(await this.#timeouts.bound(connection.publish(channel, message), limitMs));
   }
 
   /**

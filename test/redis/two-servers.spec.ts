@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { cli, cliUntil } from '../support/cli';
+import { healthWith } from '../support/health-with';
+import { makeLocks } from '../support/make-locks';
+import { RedisServer } from '../support/redis-server';
+
+describe('an address that leads to two servers by turns, each of which takes writes', () => {
+  let servers: readonly RedisServer[];
+  let balancer: Server;
+  let port: number;
+  const sockets = new Set<Socket>();
+
+  beforeAll(async () => {
+    servers = await Promise.all([RedisServer.start(), RedisServer.start()]);
+    let turn = 0;
+    balancer = createServer((client) => {
+      const server = connect((servers[turn++ % servers.length] as RedisServer).port, '127.0.0.1');
+      for (const [from, to] of [[client, server] as const, [server, client] as const]) {
+        sockets.add(from);
+        from.on('error', () => undefined).on('close', () => to.destroy());
+        from.pipe(to);
+      }
+    }).listen(0, '127.0.0.1');
+    await once(balancer, 'listening');
+    ({ port } = balancer.address() as AddressInfo);
+  });
+  afterAll(async () => {
+    balancer.close();
+    sockets.forEach((socket) => socket.destroy());
+    await Promise.all(servers.map((server) => server.stop()));
+  });
+
+  test('doctor fails, and says that each has locks of its own', async () => {
+    const env = { LOCKS_REDIS: `redis://127.0.0.1:${port}` };
+    const run = await cliUntil(env, ['doctor'], ({ out }) => out.includes('address'));
+    expect(run.code).toBe(1);
+    expect(run.out).toMatch(
+      /FAIL +server: address: It leads to 2 servers, .* two owners may have one lock\. Give the address of one of them/,
+    );
+    expect((await cli({ LOCKS_REDIS: servers[0]?.url }, ['doctor'])).out).toMatch(/ok +server: address: It leads to one server\./);
+  });
+
+  test('health says that messages do not arrive: they go to the one, and are awaited at the other', async () => {
+    const store = new RedisLockStore({ host: '127.0.0.1', port });
+    await store.open({ prefix: 'lock', warn: () => undefined });
+    expect(await healthWith(makeLocks(store), 'polls')).toMatchObject({ status: 'degraded', hearsTurns: false });
+    await store.close();
+  });
+});
