@@ -155,8 +155,8 @@ export class Acquisition {
   }
 
   /**
-   * One of its leases was lost while it waited for the next: all are taken anew, by another owner. The others may serve
-   * further calls as the first one's, which must not enter them as its own.
+   * One of its leases was lost while it waited for the next. The keys are acquired under a new owner: the old leases may
+   * serve other calls by now.
    */
   startOver(): void {
     this.#obtained = NONE;

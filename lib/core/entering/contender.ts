@@ -61,8 +61,8 @@ export class Contender {
   }
 
   /**
-   * The answer that still stands, that to the attempt which was sent along with a release, or that to an attempt which
-   * is sent now.
+   * In this order: the result that came with the line, the last busy answer while it is valid, or the reply to a new
+   * attempt.
    */
   #nextResult(lease: Lease, acquisition: Acquisition, line: Line | undefined, isUnknown: boolean): AttemptResult | Promise<AttemptResult> {
     const { clock, availability } = this.#parts;

@@ -13,6 +13,12 @@ export interface NextCaller {
 /**
  * The calls of this process that want one key: the contender or holder, and the waiters behind it, first come first
  * served. Also the process's place in the store's queue, and what the store answered last.
+ *
+ * | state | meaning | next |
+ * |---|---|---|
+ * | contended | the contender has an attempt on its way | held; paused; contended by the next waiter, where the contender gives up |
+ * | paused | the contender waits until it is notified, the store answers again, or `recheckAt` | contended |
+ * | held | `lease` has the lock | held by the lease of the next waiter; contended; forgotten, where nobody waits |
  */
 export class Line implements WaitingLine {
   readonly key: string;

@@ -29,6 +29,14 @@ interface RenewedLeases {
 
 /**
  * Keeps the leases of one store: renews every third of a lease, notifies of `maxHold`, and reports those that ran out.
+ * One timer stands for the earliest of them; no timer runs while no lease does.
+ *
+ * | found when the timer fires | what follows |
+ * |---|---|
+ * | a renewal is due | it is sent, with those that are nearly due; code is notified in the next turn only |
+ * | the wall clock has jumped | each lease is confirmed, fixed ones too, as if its renewal were due |
+ * | no renewal is due, and a deadline is past | the lease is lost: its code is notified |
+ * | no renewal is due, and a `maxHold` is over | the code is notified, and the lease is not renewed any more |
  */
 export class Renewer {
   readonly #store: LockStore;

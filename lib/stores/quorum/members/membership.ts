@@ -28,7 +28,17 @@ const MOST_STILL_MS = 1_500;
 /** For how long a report is trusted that a server is about to count, and how soon it has to count, in milliseconds. */
 const WANT_MS = { holds: 5_000, within: 2_000 } as const;
 
-/** Which servers of a quorum have votes that count, and what processes report about them to each other by way of the servers. */
+/**
+ * Which servers of a quorum have votes that count, and what processes report about them to each other by way of the servers.
+ *
+ * | state of this process | meaning | next |
+ * |---|---|---|
+ * | alone | fewer servers than a majority have answered: no votes count, and nothing is reported | admitted |
+ * | admitted | nothing is wrong with the list at a majority: it is reported, and servers that are away are waited for | claiming |
+ * | claiming | it reports which servers it wants to count, and reads in the replies whether another process forbids that | counting; admitted |
+ * | counting | the votes of these servers count, until one restarts or a problem with the list is found | claiming; stopped |
+ * | stopped | the list is wrong: no votes count until it is mended | counting |
+ */
 export class Membership {
   readonly #members: readonly Member[];
   readonly #majority: number;
