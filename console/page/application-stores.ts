@@ -1,9 +1,9 @@
 import { isLockError } from '../../lib/core/words/errors.js';
+import type { LockInspection, LockOperations } from '../../lib/nest/lock.operations.js';
 import type { LockService } from '../../lib/nest/lock.service.js';
 import { finite, foundOrphan } from './found-orphan.js';
 import { withKeys } from './hide-keys.js';
 import type { ShowKey } from './shown-key.js';
-import type { LockInspection } from '../../lib/nest/lock.service.js';
 import type { Survey } from '../../lib/peers/survey.js';
 import type { FoundOrphan, ReleaseAnswer, ReleaseRequest, StoreAnswer, StoredLockInfo } from './snapshot.js';
 
@@ -13,49 +13,50 @@ const LONG_WAIT_MS = 2_000;
 
 /** The stores of the application, as the page shows them. */
 export class ApplicationStores {
-  readonly #services: ReadonlyMap<string, LockService>;
+  readonly #operations: ReadonlyMap<string, LockOperations>;
   readonly show: ShowKey;
 
   /** A service that a test has replaced has no stores; one of a second copy of this package has. */
   constructor(service: LockService, show: ShowKey) {
     const { siblings } = service as Partial<LockService>;
-    this.#services = siblings instanceof Map ? siblings : new Map<string, LockService>();
+    const services = siblings instanceof Map ? [...(siblings as ReadonlyMap<string, LockService>)] : [];
+    this.#operations = new Map(services.map(([name, each]) => [name, each.operations]));
     this.show = show;
   }
 
   /** Keeps the calls that end from now on, so that the minutes before somebody looked can be shown. */
   record(): void {
-    for (const service of this.#services.values()) {
-      service.record();
+    for (const operations of this.#operations.values()) {
+      operations.record();
     }
   }
 
-  serviceOf(store: string): LockService | undefined {
-    return this.#services.get(store);
+  operationsOf(store: string): LockOperations | undefined {
+    return this.#operations.get(store);
   }
 
   /** What the processes of all stores say now. Never rejects: a store that cannot be asked says so. */
   survey(incidentsMs: number): Promise<StoreAnswer[]> {
-    return Promise.all([...this.#services].map(([name, service]) => this.#surveyOf(name, service, incidentsMs)));
+    return Promise.all([...this.#operations].map(([name, operations]) => this.#surveyOf(name, operations, incidentsMs)));
   }
 
   /** Throws `LockStoreError`; undefined where there is no such store, or no lock that is shown by that name. */
   async release({ store, key: named, fence, reason }: ReleaseRequest, by: string): Promise<ReleaseAnswer | undefined> {
-    const service = this.#services.get(store);
-    const key = service && (await this.#keyOf(service, named));
+    const operations = this.#operations.get(store);
+    const key = operations && (await this.#keyOf(operations, named));
     if (key === undefined) {
       return undefined;
     }
-    if (await service?.forceRelease(key, { fence, by, reason })) {
+    if (await operations?.forceRelease(key, { fence, by, reason })) {
       return { outcome: 'released' };
     }
-    return { outcome: (await service?.inspect(key)) ? 'later' : 'free' };
+    return { outcome: (await operations?.inspect(key)) ? 'later' : 'free' };
   }
 
-  async #surveyOf(name: string, service: LockService, incidentsMs: number): Promise<StoreAnswer> {
+  async #surveyOf(name: string, operations: LockOperations, incidentsMs: number): Promise<StoreAnswer> {
     try {
-      const survey = await service.survey({ recent: true, health: true, incidentsMs });
-      return withKeys({ ...survey, failed: undefined, orphans: await this.#orphansOf(service, survey) }, this.show);
+      const survey = await operations.survey({ recent: true, health: true, incidentsMs });
+      return withKeys({ ...survey, failed: undefined, orphans: await this.#orphansOf(operations, survey) }, this.show);
     } catch (error) {
       const nothing = { processes: [], held: [], waiting: [], ended: [], incidents: [], leftOut: 0, silent: [], orphans: [] };
       return { store: name, ...nothing, failed: isLockError(error) ? error.code : 'The survey failed.' };
@@ -64,32 +65,32 @@ export class ApplicationStores {
 
   /** What the store has of a lock; null where nobody holds it. Throws `LockStoreError` and `LockKeyError`; undefined where there is no such store. */
   async inspect(store: string, key: string): Promise<StoredLockInfo | null | undefined> {
-    const service = this.#services.get(store);
-    const lock = service && (await service.inspect(key));
+    const operations = this.#operations.get(store);
+    const lock = operations && (await operations.inspect(key));
     return lock && infoOf(lock);
   }
 
   /** The locks that calls have waited for a while, and no process says that it holds: whose process crashed, hangs, or does not answer. */
-  async #orphansOf(service: LockService, { held, waiting }: Survey): Promise<FoundOrphan[]> {
+  async #orphansOf(operations: LockOperations, { held, waiting }: Survey): Promise<FoundOrphan[]> {
     const keys = new Set(waiting.filter(({ waitedMs }) => waitedMs >= LONG_WAIT_MS).map(({ key }) => key));
     for (const { key } of held) {
       keys.delete(key);
     }
-    const locks = await Promise.all([...keys].slice(0, MOST_INSPECTED).map((key) => this.#orphan(service, key)));
+    const locks = await Promise.all([...keys].slice(0, MOST_INSPECTED).map((key) => this.#orphan(operations, key)));
     return locks.filter((lock) => lock !== undefined);
   }
 
-  async #orphan(service: LockService, key: string): Promise<FoundOrphan | undefined> {
-    const lock = await service.inspect(key).catch(() => null);
+  async #orphan(operations: LockOperations, key: string): Promise<FoundOrphan | undefined> {
+    const lock = await operations.inspect(key).catch(() => null);
     return lock ? foundOrphan(key, lock, this.show) : undefined;
   }
 
   /** The key that is shown by that name: the name itself, unless keys are hidden. */
-  async #keyOf(service: LockService, named: string): Promise<string | undefined> {
+  async #keyOf(operations: LockOperations, named: string): Promise<string | undefined> {
     if (this.show('') === '') {
       return named;
     }
-    for await (const { key } of service.list({ limit: 100_000 })) {
+    for await (const { key } of operations.list({ limit: 100_000 })) {
       if (this.show(key) === named) {
         return key;
       }

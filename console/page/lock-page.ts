@@ -2,6 +2,7 @@ import { Inject, Injectable, ServiceUnavailableException, type OnModuleDestroy, 
 import { ApplicationConfig, HttpAdapterHost } from '@nestjs/core';
 import { finalize, map, merge, Observable, ReplaySubject, shareReplay, takeUntil, timer } from 'rxjs';
 import { VERSION } from '../../lib/core/words/version.js';
+import type { LockOperations } from '../../lib/nest/lock.operations.js';
 import { LockService } from '../../lib/nest/lock.service.js';
 import { LOCK_SERVICE_TOKEN } from '../../lib/nest/methods/locked-instance.js';
 import { ApplicationStores } from './application-stores.js';
@@ -79,13 +80,13 @@ export class LockPage implements OnModuleInit, OnModuleDestroy {
 
   /** What a search finds, as texts; undefined where there is no such store. All who search a store at the same time share one search. */
   search(store: string): Observable<string> | undefined {
-    const service = this.#stores.serviceOf(store);
-    return service && this.#bounded(this.#searches.get(store) ?? this.#newSearch(store, service));
+    const operations = this.#stores.operationsOf(store);
+    return operations && this.#bounded(this.#searches.get(store) ?? this.#newSearch(store, operations));
   }
 
   /** Who comes later is told first what was found so far; it ends where nobody listens any more. */
-  #newSearch(store: string, service: LockService): Observable<string> {
-    const search = searchOrphans(service, this.#stores.show).pipe(
+  #newSearch(store: string, operations: LockOperations): Observable<string> {
+    const search = searchOrphans(operations, this.#stores.show).pipe(
       map((step) => JSON.stringify(step)),
       finalize(() => this.#searches.delete(store)),
       shareReplay({ bufferSize: Infinity, refCount: true }),

@@ -1,5 +1,5 @@
 import { Observable } from 'rxjs';
-import type { LockService } from '../../lib/nest/lock.service.js';
+import type { LockOperations } from '../../lib/nest/lock.operations.js';
 import { foundOrphan } from './found-orphan.js';
 import type { ShowKey } from './shown-key.js';
 import type { FoundOrphan, SearchEnd, SearchStep } from './snapshot.js';
@@ -13,7 +13,7 @@ const STEP_MS = 250;
  * Searches a store for locks whose processes do not answer, as a stream of what was found. It ends where nobody listens any more: nothing is
  * asked of the store then.
  */
-export function searchOrphans(service: LockService, show: ShowKey): Observable<SearchStep> {
+export function searchOrphans(operations: LockOperations, show: ShowKey): Observable<SearchStep> {
   return new Observable((viewer) => {
     let found: FoundOrphan[] = [];
     let looked = 0;
@@ -22,7 +22,7 @@ export function searchOrphans(service: LockService, show: ShowKey): Observable<S
       found = [];
     };
     const search = async (): Promise<void> => {
-      const list = service.list({ limit: MOST.locks, timeout: MOST.time });
+      const list = operations.list({ limit: MOST.locks, timeout: MOST.time });
       const locks = list[Symbol.asyncIterator]();
       viewer.add(() => void locks.return?.().catch(() => undefined));
       let toldAt = performance.now();

@@ -23,7 +23,7 @@ export function checkSession(session: unknown): asserts session is HealthSession
   const { up, down } = (session ?? {}) as Partial<HealthSession>;
   if (typeof up !== 'function' || typeof down !== 'function') {
     throw wrongOption(
-      'LockService.indicate: the session',
+      'LockOperations.indicate: the session',
       session,
       "Pass indicators.check('locks'), where indicators is the HealthIndicatorService of @nestjs/terminus 11 or later.",
     );

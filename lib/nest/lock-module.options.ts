@@ -6,7 +6,7 @@ import { LockConfigurationError } from '../core/words/errors.js';
 import type { MaxWaiters } from '../core/entering/waiters.js';
 import type { LockStore } from '../core/seam/lock-store.js';
 import { shownWithoutText } from '../core/words/shown.js';
-import { onlyDuration } from './lock-service.options.js';
+import { onlyDuration } from './lock-operations.options.js';
 import type { LockTelemetry } from '../core/words/lock-telemetry.js';
 import { END_OF_TRANSACTION, type TransactionEnd } from '../core/transactions/transactions.js';
 

@@ -16,6 +16,7 @@ import { printable } from '../core/words/shown.js';
 import { checkMethods, checkOptions, checkSwitch, type OptionNames } from '../core/words/check-options.js';
 import { checkPrefix } from '../core/words/lock-key.js';
 import { startLeaders } from './methods/leaders.js';
+import { LockOperations } from './lock.operations.js';
 import { LockService } from './lock.service.js';
 import {
   checkDeadlocks,
@@ -125,6 +126,12 @@ class LockServices extends Map<string, LockService> {
     },
     { provide: LockService, inject: [LockServices, ModulesContainer], useFactory: openAll },
     { provide: LOCK_SERVICE_TOKEN, useExisting: LockService },
+    // A test may have replaced the service by an object that has none.
+    {
+      provide: LockOperations,
+      inject: [LockServices, LockService],
+      useFactory: (services: LockServices) => (services.get('default') as LockService).operations,
+    },
     // Made once whatever the options inject, so Nest calls its hook.
     {
       provide: 'check of LockServices',
@@ -132,7 +139,7 @@ class LockServices extends Map<string, LockService> {
       useFactory: (modules: ModulesContainer) => ({ onModuleInit: () => checkMadeOnce(modules) }),
     },
   ],
-  exports: [LockService, LOCK_SERVICE_TOKEN],
+  exports: [LockService, LockOperations, LOCK_SERVICE_TOKEN],
 })
 export class LockModule extends ConfigurableModuleClass implements OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown {
   readonly #services: LockServices;

@@ -15,37 +15,18 @@ import { parseDuration, type Duration } from '../core/words/duration.js';
 import { LockConfigurationError, LockNotAcquiredError } from '../core/words/errors.js';
 import type { Lock } from '../core/words/lock.js';
 import { checkKey, checkLiteralKeys, refusePlaceholder } from '../core/words/lock-key.js';
-import type { HealthStatus, LockHealth } from '../core/words/lock-health.js';
-import type { OpenOptions, StoredLock } from '../core/seam/lock-store.js';
+import type { OpenOptions } from '../core/seam/lock-store.js';
 import { Locks, type LocksSettings } from '../locks.js';
-import { withTimes } from '../peers/incident-log.js';
-import type { LockList } from '../peers/lock-list.js';
-import type { SurveyOptions } from '../peers/roll-call.js';
-import type { LockIncident, LockProcess, Survey } from '../peers/survey.js';
-import {
-  checkForceRelease,
-  downAfterOf,
-  limitsOf,
-  onlyDuration,
-  WITH_LOCK_OPTIONS,
-  type ForceReleaseOptions,
-  type HealthOptions,
-  type IncidentOptions,
-  type ListOptions,
-  type WithLockOptions,
-} from './lock-service.options.js';
+import { WITH_LOCK_OPTIONS, type WithLockOptions } from './lock-service.options.js';
+import { LockOperations } from './lock.operations.js';
 import { nameCounterparts } from './application/counterparts.js';
-import { checkSession, indicationBy, type HealthIndication, type HealthSession } from './health-session.js';
 import { giveLockService } from './methods/locked-instance.js';
 import { askedOf, checkAnswers, runUnlessRefused, throwsAll, type Answers, type LockBody, type OnBusy } from './refused-call.js';
 import { closeStore, openStore } from './application/open-stores.js';
 import { transactionProviders } from './methods/open-transaction.js';
 
-/** What an operator sees of a lock that somebody holds. Never owner ids. */
-export interface LockInspection extends StoredLock {
-  /** Calls of this process that wait for the lock behind another call of this process. */
-  readonly waitingHere: number;
-}
+/** In one file of the package with the service, which makes it. */
+export { LockOperations };
 
 /** What a `LockService` is made of: a store, and the defaults of its application. */
 export interface LockServiceSettings extends LocksSettings {
@@ -62,7 +43,10 @@ const DEFAULT_OPTIONS: LockOptions = {};
 const { wait: _never, ...TRY_OPTIONS } = LOCK_OPTIONS;
 const LEAD_OPTIONS: OptionNames<LeadOptions> = { ttl: true, pause: true, signal: true, by: true, name: true };
 
-/** Locks by hand, and what the decorator is made of. Injectable wherever `LockModule` is imported. */
+/**
+ * Locks by hand, and what the decorator is made of. Injectable wherever `LockModule` is imported. To look at locks, and to
+ * release one by force, inject `LockOperations`.
+ */
 export class LockService {
   readonly #locks: Locks;
   readonly #settings: LockServiceSettings;
@@ -73,6 +57,9 @@ export class LockService {
 
   /** @internal The services of all stores of the application, by name. */
   readonly siblings: ReadonlyMap<string, LockService>;
+
+  /** @internal What operators do with the same locks. */
+  readonly operations: LockOperations;
 
   /** @internal */
   constructor(settings: LockServiceSettings, siblings: ReadonlyMap<string, LockService>) {
@@ -85,6 +72,7 @@ export class LockService {
     this.#locks = new Locks(settings);
     this.#settings = settings;
     this.siblings = siblings;
+    this.operations = new LockOperations(this.#locks, this);
   }
 
   /** @internal Whether this is a service of this library, and no mock of one. */
@@ -199,65 +187,6 @@ export class LockService {
     return this.#locks.lead(key, call, parseDuration(pause, 'pause', 1, site), body);
   }
 
-  /** Who holds the key, since when, and at which fence; null where it is free. Throws `LockStoreError`. */
-  async inspect(key: string): Promise<LockInspection | null> {
-    return this.#locks.inspect(checkKey(key, 'LockService.inspect'));
-  }
-
-  /**
-   * Releases the lock by force, if it is held at the fence that `inspect` showed; false where it is not held at that
-   * fence. For operators: its holders are notified, but until then their code runs beside the next owner's. `by` and `reason` are
-   * told in the event `forced`, in the logs of this process and of the holder's, and in `incidents()`.
-   */
-  async forceRelease(key: string, options: ForceReleaseOptions): Promise<boolean> {
-    const site = 'LockService.forceRelease';
-    checkKey(key, site);
-    const given = (options as ForceReleaseOptions | null | undefined) ?? ({} as ForceReleaseOptions);
-    checkForceRelease(key, given, site);
-    return this.#locks.forceRelease(key, given.fence, given);
-  }
-
-  /**
-   * The locks of all processes that use the store, as they come: first those that processes say they hold, the oldest first; then, unless
-   * `scan` is `false`, what a search of the store finds besides, such as locks of a process that crashed. `leftOut` of the list says
-   * what it left out.
-   *
-   * The search looks at every key of the server (of the schema, on PostgreSQL), so it is for operators, and not for a timer. Throws
-   * `LockStoreError`, and `LockConfigurationError` for options that are wrong or a user that may not search.
-   */
-  list(options: ListOptions = {}): LockList {
-    return this.#locks.list(limitsOf(options, 'LockService.list'));
-  }
-
-  /**
-   * The processes that use the store and answer within a second, this one first. A process that is stopped, cut off or of an
-   * older version is not among them.
-   */
-  async processes(): Promise<readonly LockProcess[]> {
-    return (await this.#locks.survey({ health: true })).processes;
-  }
-
-  /**
-   * What went wrong within the last 24 hours, or since `since` ago, in all processes that answer within a second: losses, forced releases,
-   * deadlocks, refusals, failed releases, and outages of the store. The last one comes first; each process keeps 500 at most, and those of a
-   * process that has ended are gone with it. Throws `LockConfigurationError` for options that are wrong.
-   */
-  async incidents(options: IncidentOptions = {}): Promise<readonly LockIncident[]> {
-    const incidentsMs = onlyDuration('LockService.incidents', options, 'since', '24h', 1);
-    const askedAt = Date.now();
-    return withTimes((await this.#locks.survey({ incidentsMs })).incidents, askedAt);
-  }
-
-  /** @internal What all processes say that use the store. */
-  survey(options: SurveyOptions): Promise<Survey> {
-    return this.#locks.survey(options);
-  }
-
-  /** @internal Keeps the calls that end from now on, for surveys. */
-  record(): void {
-    this.#locks.record();
-  }
-
   /** @internal Whether the option `transaction` is set. */
   get knowsTransactions(): boolean {
     return this.#settings.transaction !== undefined;
@@ -281,30 +210,6 @@ export class LockService {
   /** @internal Says something to the operator. */
   warn(message: string): void {
     this.#settings.open.warn(message);
-  }
-
-  /**
-   * Whether locks work, as this process sees it, and why not. Asks the store one cheap question, which takes a second at
-   * most. Never throws because of the store; throws `LockConfigurationError` for options that are wrong.
-   *
-   * It is for readiness. Never let a liveness probe depend on it: a restart mends no store, and drops the locks that are held.
-   */
-  async health(options: HealthOptions = {}): Promise<LockHealth> {
-    return this.#locks.health(downAfterOf(options, 'LockService.health'));
-  }
-
-  /**
-   * The same for a readiness check of `@nestjs/terminus`, 11 or 12, with the session that
-   * `HealthIndicatorService.check('locks')` gives. Terminus 11 knows no `degraded`, which is `up` there, with
-   * `degraded: true`. Throws `LockConfigurationError` for anything but a session.
-   */
-  async indicate<Session extends HealthSession>(
-    session: Session,
-    options: HealthOptions = {},
-  ): Promise<HealthIndication<Session extends { readonly degraded: unknown } ? HealthStatus : 'up' | 'down'>> {
-    checkSession(session);
-    const health = await this.#locks.health(downAfterOf(options, 'LockService.indicate'));
-    return indicationBy(session, health) as HealthIndication<never>;
   }
 
   /**
@@ -353,7 +258,16 @@ export class LockService {
   }
 }
 
+const OF_OPERATIONS = 'that of LockOperations';
+
 nameCounterparts(LockService.prototype, 'LockService', {
+  inspect: OF_OPERATIONS,
+  forceRelease: OF_OPERATIONS,
+  list: OF_OPERATIONS,
+  processes: OF_OPERATIONS,
+  incidents: OF_OPERATIONS,
+  health: OF_OPERATIONS,
+  indicate: OF_OPERATIONS,
   using: 'withLock(key, fn)',
   lock: 'acquire(key) or withLock(key, fn)',
   extend: 'extend(ttl) of the lock itself',

@@ -8,8 +8,8 @@ test('a holder is host and process, and what the call says of itself', async () 
   await locks.acquire('unnamed');
   await locks.acquire('named', { by: 'Stock.count' });
   const here = `${hostname()} (pid ${process.pid})`;
-  expect(await locks.inspect('unnamed')).toMatchObject({ by: here });
-  expect(await locks.inspect('named')).toMatchObject({ by: `${here} Stock.count` });
+  expect(await locks.operations.inspect('unnamed')).toMatchObject({ by: here });
+  expect(await locks.operations.inspect('named')).toMatchObject({ by: `${here} Stock.count` });
 });
 
 describe('who holds a lock is who acquired it,', () => {

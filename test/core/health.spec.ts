@@ -5,7 +5,7 @@ import type { AcquireReply, HoldRecord, Place } from '../../lib/core/seam/lock-s
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { StoreHealth } from '../../lib/core/words/lock-health';
 import type { LockService } from '../../lib/nest/lock.service';
-import type { HealthOptions } from '../../lib/nest/lock-service.options';
+import type { HealthOptions } from '../../lib/nest/lock-operations.options';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { noting } from '../support/noting';
@@ -53,13 +53,13 @@ const typesOf = (): string[] => troubles.map(({ type }) => type);
 
 test('a store that cannot be asked is asked nothing, and the rest is what this process knows', async () => {
   const locks = locksOn(new MemoryLockStore());
-  expect(await locks.health()).toEqual({ status: 'up', reasons: [], reachable: true, heldHere: 0, waitingHere: 0 });
+  expect(await locks.operations.health()).toEqual({ status: 'up', reasons: [], reachable: true, heldHere: 0, waitingHere: 0 });
   const held = await locks.acquire('a', { ttl: 3_000 });
   await locks.acquire('b', { ttl: 60_000 });
   await locks.acquire('fixed', { ttl: 500, renew: false });
   const waiting = locks.withLock('a', () => undefined);
   await pass(100);
-  expect(await locks.health()).toEqual({
+  expect(await locks.operations.health()).toEqual({
     status: 'up',
     reasons: [],
     reachable: true,
@@ -69,7 +69,7 @@ test('a store that cannot be asked is asked nothing, and the rest is what this p
   });
   await held.release();
   await waiting;
-  expect(await locks.health()).toMatchObject({ heldHere: 2, waitingHere: 0 });
+  expect(await locks.operations.health()).toMatchObject({ heldHere: 2, waitingHere: 0 });
 });
 
 test('only what is known of a health is shown, whatever a store says', async () => {
@@ -77,7 +77,7 @@ test('only what is known of a health is shown, whatever a store says', async () 
   const member = { reachable: true, host: '10.0.0.7' };
   const said = { server: 'Redis', latencyMs: 0.123_4, evicts: false, members: [member], password: 'secret' };
   store.said = said;
-  expect(await locksOn(store).health()).toEqual({
+  expect(await locksOn(store).operations.health()).toEqual({
     status: 'up',
     reasons: [],
     reachable: true,
@@ -129,22 +129,33 @@ test.each<[string, StoreHealth, Partial<LockHealth>]>([
 ])('where %s, the status says so', async (_, said, health) => {
   const store = new AskedStore();
   store.said = said;
-  expect(await locksOn(store).health()).toMatchObject(health);
+  expect(await locksOn(store).operations.health()).toMatchObject(health);
 });
 
 test('a store that does not answer is degraded at first, and down after five seconds', async () => {
   const store = new AskedStore();
   const locks = locksOn(store);
   store.said = undefined;
-  expect(await locks.health()).toMatchObject({ status: 'degraded', reasons: ['unreachable'], reachable: false, unreachableMs: 0 });
+  expect(await locks.operations.health()).toMatchObject({
+    status: 'degraded',
+    reasons: ['unreachable'],
+    reachable: false,
+    unreachableMs: 0,
+  });
   await pass(4_999);
-  expect(await locks.health()).toMatchObject({ status: 'degraded', unreachableMs: 4_999 });
+  expect(await locks.operations.health()).toMatchObject({ status: 'degraded', unreachableMs: 4_999 });
   await pass(1);
-  expect(await locks.health()).toMatchObject({ status: 'down', reasons: ['unreachable'], unreachableMs: 5_000 });
-  expect(await locks.health({ downAfter: '6s' })).toMatchObject({ status: 'degraded' });
+  expect(await locks.operations.health()).toMatchObject({ status: 'down', reasons: ['unreachable'], unreachableMs: 5_000 });
+  expect(await locks.operations.health({ downAfter: '6s' })).toMatchObject({ status: 'degraded' });
   expect(typesOf()).toEqual(['storeUnavailable']);
   store.said = {};
-  expect(await locks.health({ downAfter: 0 })).toEqual({ status: 'up', reasons: [], reachable: true, heldHere: 0, waitingHere: 0 });
+  expect(await locks.operations.health({ downAfter: 0 })).toEqual({
+    status: 'up',
+    reasons: [],
+    reachable: true,
+    heldHere: 0,
+    waitingHere: 0,
+  });
   expect(typesOf()).toEqual(['storeUnavailable', 'storeAnswered']);
 });
 
@@ -152,28 +163,28 @@ test('a store that grants nothing, and does not answer for a moment, stays down'
   const store = new AskedStore();
   const locks = locksOn(store);
   store.said = { refuses: 'readOnly' };
-  await locks.health();
+  await locks.operations.health();
   await pass(5_000);
   store.said = undefined;
-  expect(await locks.health()).toMatchObject({ status: 'down', reasons: ['readOnly'], reachable: true });
+  expect(await locks.operations.health()).toMatchObject({ status: 'down', reasons: ['readOnly'], reachable: true });
   await pass(1_000);
-  expect(await locks.health()).toMatchObject({ status: 'down', reasons: ['unreachable'], unreachableMs: 1_000 });
+  expect(await locks.operations.health()).toMatchObject({ status: 'down', reasons: ['unreachable'], unreachableMs: 1_000 });
   await pass(60_000);
   store.said = {};
-  expect(await locks.health({ downAfter: 0 })).toMatchObject({ status: 'up' });
+  expect(await locks.operations.health({ downAfter: 0 })).toMatchObject({ status: 'up' });
 });
 
 test('the answers of a minority of its servers are no answer of a store', async () => {
   const store = new AskedStore();
   const locks = locksOn(store);
   store.said = undefined;
-  await locks.health();
+  await locks.operations.health();
   store.said = { members: [vote, gone, gone], majority: 2 };
   await pass(4_000);
-  expect(await locks.health()).toMatchObject({ status: 'down', reachable: false, unreachableMs: 4_000 });
+  expect(await locks.operations.health()).toMatchObject({ status: 'down', reachable: false, unreachableMs: 4_000 });
   expect(typesOf()).toEqual(['storeUnavailable']);
   store.said = { members: [vote, vote, gone], majority: 2 };
-  expect(await locks.health()).toMatchObject({ status: 'degraded', reachable: true });
+  expect(await locks.operations.health()).toMatchObject({ status: 'degraded', reachable: true });
   expect(typesOf()).toEqual(['storeUnavailable', 'storeAnswered']);
 });
 
@@ -181,9 +192,9 @@ test('times are whole milliseconds, and tenths below ten of them', async () => {
   const store = new AskedStore();
   const locks = locksOn(store);
   store.said = { latencyMs: 9.87, clockSkewMs: -12.34 };
-  expect(await locks.health()).toMatchObject({ latencyMs: 9.9, clockSkewMs: -12 });
+  expect(await locks.operations.health()).toMatchObject({ latencyMs: 9.9, clockSkewMs: -12 });
   store.said = { latencyMs: 123.4, clockSkewMs: -0.06 };
-  expect(await locks.health()).toMatchObject({ latencyMs: 123, clockSkewMs: -0.1 });
+  expect(await locks.operations.health()).toMatchObject({ latencyMs: 123, clockSkewMs: -0.1 });
 });
 
 test.each<[string, (locks: LockService, store: AskedStore) => Promise<unknown>]>([
@@ -192,29 +203,29 @@ test.each<[string, (locks: LockService, store: AskedStore) => Promise<unknown>]>
     'a check',
     (locks, store) => {
       store.said = {};
-      return locks.health();
+      return locks.operations.health();
     },
   ],
 ])('%s that was answered ends the time without an answer', async (_, answered) => {
   const store = new AskedStore();
   const locks = locksOn(store);
   store.said = undefined;
-  await locks.health();
+  await locks.operations.health();
   await pass(20_000);
   await answered(locks, store);
   store.said = undefined;
-  expect(await locks.health()).toMatchObject({ status: 'degraded', reasons: ['unreachable'], unreachableMs: 0 });
+  expect(await locks.operations.health()).toMatchObject({ status: 'degraded', reasons: ['unreachable'], unreachableMs: 0 });
 });
 
 test('an old failure, after which nothing was asked, does not make a new one an outage', async () => {
   const store = new AskedStore();
   const locks = locksOn(store);
   store.said = undefined;
-  await locks.health();
+  await locks.operations.health();
   await pass(59_999);
-  expect(await locks.health()).toMatchObject({ status: 'down', unreachableMs: 59_999 });
+  expect(await locks.operations.health()).toMatchObject({ status: 'down', unreachableMs: 59_999 });
   await pass(60_000);
-  expect(await locks.health()).toMatchObject({ status: 'degraded', reasons: ['unreachable'], unreachableMs: 0 });
+  expect(await locks.operations.health()).toMatchObject({ status: 'degraded', reasons: ['unreachable'], unreachableMs: 0 });
 });
 
 test('a store that answers and fails every attempt to acquire is degraded, and down after five seconds', async () => {
@@ -223,14 +234,14 @@ test('a store that answers and fails every attempt to acquire is degraded, and d
   store.isAway = true;
   const call = locks.acquire('k', { wait: 60_000 });
   await pass(2_000);
-  expect(await locks.health()).toMatchObject({ status: 'degraded', reasons: ['failing'], reachable: true });
+  expect(await locks.operations.health()).toMatchObject({ status: 'degraded', reasons: ['failing'], reachable: true });
   await pass(5_000);
-  expect(await locks.health()).toMatchObject({ status: 'down', reasons: ['failing'], reachable: true });
-  expect(await locks.health({ downAfter: '20s' })).toMatchObject({ status: 'degraded' });
+  expect(await locks.operations.health()).toMatchObject({ status: 'down', reasons: ['failing'], reachable: true });
+  expect(await locks.operations.health({ downAfter: '20s' })).toMatchObject({ status: 'degraded' });
   store.isAway = false;
   await pass(1_000);
   await call;
-  expect(await locks.health()).toMatchObject({ status: 'up', reasons: [] });
+  expect(await locks.operations.health()).toMatchObject({ status: 'up', reasons: [] });
 });
 
 test.each<[string, StoreHealth]>([
@@ -243,20 +254,20 @@ test.each<[string, StoreHealth]>([
     const store = new AskedStore();
     const locks = locksOn(store);
     store.said = said;
-    expect(await locks.health()).toMatchObject({ status: 'degraded', reasons: [reason], reachable: true });
+    expect(await locks.operations.health()).toMatchObject({ status: 'degraded', reasons: [reason], reachable: true });
     await pass(4_999);
-    expect(await locks.health()).toMatchObject({ status: 'degraded' });
+    expect(await locks.operations.health()).toMatchObject({ status: 'degraded' });
     await pass(1);
-    expect(await locks.health()).toMatchObject({ status: 'down', reasons: [reason], reachable: true, refusingMs: 5_000 });
+    expect(await locks.operations.health()).toMatchObject({ status: 'down', reasons: [reason], reachable: true, refusingMs: 5_000 });
     store.said = {};
-    const after = await locks.health();
+    const after = await locks.operations.health();
     expect(after).toMatchObject({ status: 'up', reasons: [] });
     expect(after).not.toHaveProperty('refusingMs');
     // The time before does not count once more, and neither does that of a check long ago.
     store.said = said;
-    expect(await locks.health()).toMatchObject({ status: 'degraded' });
+    expect(await locks.operations.health()).toMatchObject({ status: 'degraded' });
     await pass(60_000);
-    expect(await locks.health()).toMatchObject({ status: 'degraded' });
+    expect(await locks.operations.health()).toMatchObject({ status: 'degraded' });
   },
 );
 
@@ -266,29 +277,29 @@ test('a store that cannot be asked is down once calls have failed for as long, a
   store.isAway = true;
   const call = locks.acquire('k', { wait: 8_000 }).catch((error: unknown) => error);
   await pass(2_000);
-  expect(await locks.health()).toMatchObject({ status: 'degraded', reasons: ['unreachable'], reachable: false });
+  expect(await locks.operations.health()).toMatchObject({ status: 'degraded', reasons: ['unreachable'], reachable: false });
   await pass(5_000);
-  expect(await locks.health()).toMatchObject({ status: 'down', reasons: ['unreachable'] });
+  expect(await locks.operations.health()).toMatchObject({ status: 'down', reasons: ['unreachable'] });
   await pass(2_000);
   expect(await call).toBeInstanceOf(LockStoreError);
   await pass(10_000);
-  expect(await locks.health()).toMatchObject({ status: 'down', reasons: ['unreachable'] });
+  expect(await locks.operations.health()).toMatchObject({ status: 'down', reasons: ['unreachable'] });
   store.isAway = false;
   await pass(1_000);
-  expect(await locks.health()).toMatchObject({ status: 'up', reasons: [] });
+  expect(await locks.operations.health()).toMatchObject({ status: 'up', reasons: [] });
 });
 
 test('each reason says for how long it has been there, as far as checks know', async () => {
   const store = new AskedStore();
   const locks = locksOn(store);
-  expect(await locks.health()).not.toHaveProperty('reasonMs');
+  expect(await locks.operations.health()).not.toHaveProperty('reasonMs');
   store.said = { hearsTurns: false };
-  expect(await locks.health()).toMatchObject({ reasonMs: { polls: 0 } });
+  expect(await locks.operations.health()).toMatchObject({ reasonMs: { polls: 0 } });
   await pass(3_000);
   store.said = { hearsTurns: false, members: [vote, vote, gone], majority: 2 };
-  expect((await locks.health()).reasonMs).toEqual({ polls: 3_000, membersAway: 0 });
+  expect((await locks.operations.health()).reasonMs).toEqual({ polls: 3_000, membersAway: 0 });
   store.said = {};
-  expect(await locks.health()).not.toHaveProperty('reasonMs');
+  expect(await locks.operations.health()).not.toHaveProperty('reasonMs');
 });
 
 test('a store that never answers a check takes it a little more than a second', async () => {
@@ -296,7 +307,7 @@ test('a store that never answers a check takes it a little more than a second', 
   store.health = () => new Promise(() => undefined);
   let health: LockHealth | undefined;
   void locksOn(store)
-    .health()
+    .operations.health()
     .then((found) => (health = found));
   await pass(1_200);
   expect(health).toMatchObject({ status: 'degraded', reasons: ['unreachable'] });
@@ -307,7 +318,7 @@ test('a store that throws, as none should, does not answer', async () => {
   store.health = () => {
     throw new TypeError('a defect');
   };
-  expect(await locksOn(store).health()).toMatchObject({ status: 'degraded', reachable: false });
+  expect(await locksOn(store).operations.health()).toMatchObject({ status: 'degraded', reachable: false });
   // It is about no key.
   expect(troubles).toEqual([expect.objectContaining({ key: '', error: expect.objectContaining({ key: '' }) as object })]);
 });
@@ -317,12 +328,12 @@ test('an application that closes does not ask the store, and its closed store is
   store.said = undefined;
   const locks = locksOn(store);
   // The check is on its way as the application closes, and fails with the store.
-  const begun = locks.health();
+  const begun = locks.operations.health();
   await locks.shutdown();
   expect(await begun).toMatchObject({ status: 'degraded', reasons: ['closing'], reachable: true });
   expect(store.asked).toBe(1);
   await pass(60_000);
-  expect(await locks.health()).toMatchObject({ status: 'degraded', reasons: ['closing'] });
+  expect(await locks.operations.health()).toMatchObject({ status: 'degraded', reasons: ['closing'] });
   expect(store.asked).toBe(1);
   expect(troubles).toEqual([]);
 });
@@ -330,21 +341,21 @@ test('an application that closes does not ask the store, and its closed store is
 test('checks that are made at the same time ask the store once, and calls never', async () => {
   const store = new AskedStore();
   const locks = locksOn(store);
-  await Promise.all([locks.health(), locks.health(), locks.health()]);
+  await Promise.all([locks.operations.health(), locks.operations.health(), locks.operations.health()]);
   expect(store.asked).toBe(1);
   await locks.withLock('k', () => pass(60_000));
   expect(store.asked).toBe(1);
-  await locks.health();
+  await locks.operations.health();
   expect(store.asked).toBe(2);
 });
 
 test.each<[unknown, RegExp]>([
-  [{ downAfter: 'soon' }, /^LockService\.health: downAfter is 'soon', which is not a duration from 0 to \d+ ms\. Pass milliseconds/],
-  [{ downAfter: -1 }, /^LockService\.health: downAfter is -1, /],
-  [{ after: '5s' }, /^LockService\.health: there is no option 'after'\. The options are: downAfter\.$/],
-  ['5s', /^LockService\.health: the options are a string\. Pass an object with downAfter, or nothing\.$/],
+  [{ downAfter: 'soon' }, /^LockOperations\.health: downAfter is 'soon', which is not a duration from 0 to \d+ ms\. Pass milliseconds/],
+  [{ downAfter: -1 }, /^LockOperations\.health: downAfter is -1, /],
+  [{ after: '5s' }, /^LockOperations\.health: there is no option 'after'\. The options are: downAfter\.$/],
+  ['5s', /^LockOperations\.health: the options are a string\. Pass an object with downAfter, or nothing\.$/],
 ])('options %j are refused', async (options, message) => {
-  const call = locksOn(new MemoryLockStore()).health(options as HealthOptions);
+  const call = locksOn(new MemoryLockStore()).operations.health(options as HealthOptions);
   await expect(call).rejects.toBeInstanceOf(LockConfigurationError);
   await expect(call).rejects.toThrow(saying(message));
 });

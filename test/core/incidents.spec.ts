@@ -4,7 +4,7 @@ import type { AcquireReply, HoldRecord } from '../../lib/core/seam/lock-store';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import { LOCK_CHANNEL, type EventOfLock, type LockEvent } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
-import type { ForceReleaseOptions, IncidentOptions } from '../../lib/nest/lock-service.options';
+import type { ForceReleaseOptions, IncidentOptions } from '../../lib/nest/lock-operations.options';
 import { IncidentLog } from '../../lib/peers/incident-log';
 import type { LockIncident } from '../../lib/peers/survey';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
@@ -46,16 +46,16 @@ beforeEach(() => {
 });
 
 const told = async (options?: IncidentOptions): Promise<[string, string, unknown][]> =>
-  (await locks.incidents(options)).map(({ type, key, reason }) => [type, key, reason]);
+  (await locks.operations.incidents(options)).map(({ type, key, reason }) => [type, key, reason]);
 
 test('a loss and the release by force that caused it are told, the last one first, with who, when and for how long', async () => {
   const lock = await locks.acquire('balance:42', { by: 'TransferService.run', name: 'balance:<id>', ttl: '60s' });
   await sleep(3_000);
   const at = Date.now();
-  await locks.forceRelease('balance:42', { fence: lock.fence, by: 'ada', reason: 'It hangs.' });
+  await locks.operations.forceRelease('balance:42', { fence: lock.fence, by: 'ada', reason: 'It hangs.' });
   await sleep(2_000);
   const forcedBy = { by: 'ada', reason: 'It hangs.', process: expect.stringMatching(/ \(pid \d+\)$/) as string };
-  const [forced, lost] = (await locks.incidents()).toSorted((one, other) => one.type.localeCompare(other.type)) as [
+  const [forced, lost] = (await locks.operations.incidents()).toSorted((one, other) => one.type.localeCompare(other.type)) as [
     LockIncident,
     LockIncident,
   ];
@@ -67,10 +67,10 @@ test('a loss and the release by force that caused it are told, the last one firs
     reason: 'forced',
     count: 1,
   });
-  expect(lost).toMatchObject({ fence: lock.fence, lastedMs: 3_000, process: (await locks.processes())[0]?.id });
+  expect(lost).toMatchObject({ fence: lock.fence, lastedMs: 3_000, process: (await locks.operations.processes())[0]?.id });
   expect(lost.at.getTime()).toBe(at);
   expect([forced.forcedBy, lost.forcedBy]).toEqual([forcedBy, forcedBy]);
-  expect(forced).toMatchObject({ type: 'forced', key: 'balance:42', fence: lock.fence, site: 'LockService.forceRelease' });
+  expect(forced).toMatchObject({ type: 'forced', key: 'balance:42', fence: lock.fence, site: 'LockOperations.forceRelease' });
   expect(await told({ since: 1_000 })).toEqual([]);
 });
 
@@ -81,11 +81,11 @@ test('a release by force is an event and in the log, with who did it, from where
   const troubles: LockTrouble[] = [];
   const operator = makeLocks(store, { onTrouble: (trouble) => troubles.push(trouble) });
   const { fence } = await locks.acquire('k', { by: 'Holder.run' });
-  await operator.forceRelease('k', { fence, by: 'ada', reason: 'It hangs.' });
+  await operator.operations.forceRelease('k', { fence, by: 'ada', reason: 'It hangs.' });
   await sleep(1_000);
   unsubscribe(LOCK_CHANNEL, listen);
   const forcedBy = { by: 'ada', reason: 'It hangs.', process: expect.stringMatching(/ \(pid \d+\)$/) as string };
-  const forced = expect.objectContaining({ type: 'forced', key: 'k', fence, site: 'LockService.forceRelease', forcedBy }) as LockEvent;
+  const forced = expect.objectContaining({ type: 'forced', key: 'k', fence, site: 'LockOperations.forceRelease', forcedBy }) as LockEvent;
   expect(troubles).toEqual([forced]);
   expect(events.filter(({ type }) => type === 'forced')).toEqual([forced]);
 });
@@ -106,7 +106,7 @@ test('the log of a holder says which other process released its lock by force, a
     expect.objectContaining({ type: 'lost', key: 'k', fence, site: 'Holder.run', reason: 'forced' }),
     expect.objectContaining({ type: 'forced', key: 'k', fence, site: 'Holder.run', forcedBy }),
   ]);
-  expect(await holder.incidents()).toMatchObject([{ type: 'lost', forcedBy }]);
+  expect(await holder.operations.incidents()).toMatchObject([{ type: 'lost', forcedBy }]);
 });
 
 test('a release by force whose reply is lost is explained where the lock was lost, and is no event', async () => {
@@ -116,9 +116,9 @@ test('a release by force whose reply is lost is explained where the lock was los
     throw new LockStoreError('no reply', key, { unknown: true });
   };
   const { fence } = await locks.acquire('k');
-  await expect(locks.forceRelease('k', { fence, by: 'ada' })).rejects.toMatchObject({ code: 'LOCK_STORE' });
+  await expect(locks.operations.forceRelease('k', { fence, by: 'ada' })).rejects.toMatchObject({ code: 'LOCK_STORE' });
   await sleep(1_000);
-  expect(await locks.incidents()).toMatchObject([{ type: 'lost', reason: 'forced', forcedBy: { by: 'ada' } }]);
+  expect(await locks.operations.incidents()).toMatchObject([{ type: 'lost', reason: 'forced', forcedBy: { by: 'ada' } }]);
 });
 
 test('a skipped lock is told as skipped, and a refusal for another reason is not', async () => {
@@ -147,11 +147,11 @@ test('a skipped lock is told as skipped, and a refusal for another reason is not
 });
 
 test.each<[object, RegExp]>([
-  [{ fence: 1, by: 5 }, /^LockService\.forceRelease: by is 5\. Pass a text of 200 characters at most\.$/],
-  [{ fence: 1, reason: 'x'.repeat(201) }, /^LockService\.forceRelease: reason is a string of 201 characters\. Pass a text of 200/],
-  [{ fence: 1, why: '' }, /^LockService\.forceRelease: there is no option 'why'\. The options are: fence, by, reason\.$/],
+  [{ fence: 1, by: 5 }, /^LockOperations\.forceRelease: by is 5\. Pass a text of 200 characters at most\.$/],
+  [{ fence: 1, reason: 'x'.repeat(201) }, /^LockOperations\.forceRelease: reason is a string of 201 characters\. Pass a text of 200/],
+  [{ fence: 1, why: '' }, /^LockOperations\.forceRelease: there is no option 'why'\. The options are: fence, by, reason\.$/],
 ])('a forced release with %j is refused', async (options, message) => {
-  await expect(locks.forceRelease('k', options as ForceReleaseOptions)).rejects.toThrow(saying(message));
+  await expect(locks.operations.forceRelease('k', options as ForceReleaseOptions)).rejects.toThrow(saying(message));
 });
 
 test('calls that gave up waiting, or were refused by the store, are told, and those that meant to be are not', async () => {
@@ -162,7 +162,7 @@ test('calls that gave up waiting, or were refused by the store, are told, and th
   const aborted = new AbortController();
   void sleep(100).then(() => aborted.abort());
   await expect(locks.acquire('k', { signal: aborted.signal })).rejects.toMatchObject({ reason: 'aborted' });
-  const [gaveUp] = await locks.incidents();
+  const [gaveUp] = await locks.operations.incidents();
   expect(await told()).toEqual([['refused', 'k', 'busy']]);
   expect(gaveUp).toMatchObject({ lastedMs: 2_000, count: 1, holder: expect.stringContaining('Holder.run') });
   await lock.release();
@@ -177,7 +177,7 @@ test('an outage is told with its end', async () => {
   await sleep(5_000);
   store.isAway = false;
   await call;
-  const [answered, unavailable] = await locks.incidents();
+  const [answered, unavailable] = await locks.operations.incidents();
   expect(unavailable).toMatchObject({ type: 'storeUnavailable', reason: 'LOCK_STORE', error: expect.any(String) as string });
   // The key has a field of its own, which the page may hide.
   expect(unavailable?.error).not.toMatch(/^$|"k"/);
@@ -193,7 +193,7 @@ test('outages that follow each other within a minute are one incident, and their
     await (await locks.acquire('k')).release();
     await sleep(2_000);
   }
-  const incidents = (await locks.incidents()).filter(({ type }) => type.startsWith('store'));
+  const incidents = (await locks.operations.incidents()).filter(({ type }) => type.startsWith('store'));
   expect(incidents.map(({ type, count }) => [type, count]).toSorted()).toEqual([
     ['storeAnswered', 5],
     ['storeUnavailable', 5],
@@ -226,7 +226,7 @@ test('deadlocks are told by the process that gave way: of one process, and of se
   for (const outcomes of [near, far]) {
     expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { reason: 'cycle', retryAfterMs: 0 } });
   }
-  const found = (await locks.incidents()).filter(({ type }) => type === 'cycle');
+  const found = (await locks.operations.incidents()).filter(({ type }) => type === 'cycle');
   expect(found.map(({ scope }) => scope)).toEqual(['fleet', 'process']);
   for (const { calls = [], key, site } of found) {
     expect(calls).toHaveLength(2);
@@ -236,10 +236,10 @@ test('deadlocks are told by the process that gave way: of one process, and of se
 });
 
 test.each<[unknown, RegExp]>([
-  [{ since: 'yesterday' }, /^LockService\.incidents: since is 'yesterday', which is not a duration from 1 to \d+ ms\. Pass milliseconds/],
-  [{ from: '1h' }, /^LockService\.incidents: there is no option 'from'\. The options are: since\.$/],
+  [{ since: 'yesterday' }, /^LockOperations\.incidents: since is 'yesterday', which is not a duration from 1 to \d+ ms\. Pass milliseconds/],
+  [{ from: '1h' }, /^LockOperations\.incidents: there is no option 'from'\. The options are: since\.$/],
 ])('options %j are refused', async (options, message) => {
-  const call = locks.incidents(options as IncidentOptions);
+  const call = locks.operations.incidents(options as IncidentOptions);
   await expect(call).rejects.toBeInstanceOf(LockConfigurationError);
   await expect(call).rejects.toThrow(saying(message));
 });

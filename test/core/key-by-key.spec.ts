@@ -36,9 +36,9 @@ const nothing = (): undefined => undefined;
 const never = (): never => {
   throw new Error('The body ran.');
 };
-const isTaken = async (key: string): Promise<boolean> => (await others.inspect(key)) !== null;
+const isTaken = async (key: string): Promise<boolean> => (await others.operations.inspect(key)) !== null;
 const lose = async (key: string): Promise<void> => {
-  await others.forceRelease(key, { fence: (await others.inspect(key))?.fence ?? 0 });
+  await others.operations.forceRelease(key, { fence: (await others.operations.inspect(key))?.fence ?? 0 });
 };
 
 describe('a call of several keys of which one is lost while it waits for the next', () => {
@@ -46,7 +46,7 @@ describe('a call of several keys of which one is lost while it waits for the nex
     const held = await others.acquire('b');
     const call = locks.withLock(['a', 'b'], (lock) => [lock.fenceOf('a'), lock.isHeld()]);
     await until('it has a', () => isTaken('a'));
-    const before = await others.inspect('a');
+    const before = await others.operations.inspect('a');
     await lose('a');
     await held.release();
     const [fence, isHeld] = await call;
@@ -74,7 +74,7 @@ describe('a call of several keys of which one is lost while it waits for the nex
       await inner;
     });
     outer.catch(nothing);
-    await until('it waits', async () => (await others.inspect('b'))?.waiters.length === 1);
+    await until('it waits', async () => (await others.operations.inspect('b'))?.waiters.length === 1);
     await lose('a');
     await held.release();
     await expect(inner).rejects.toMatchObject({ code: 'LOCK_LOST', key: 'a', reason: 'forced' });
@@ -149,7 +149,7 @@ describe('a ticket', () => {
   test('of the lock that its call is inside of re-enters it', async () => {
     await locks.withLock('k', async (lock) => {
       const ticket = lock.makeTicket();
-      const work = async (): Promise<number | undefined> => (await others.inspect('k'))?.holds;
+      const work = async (): Promise<number | undefined> => (await others.operations.inspect('k'))?.holds;
       expect(await Promise.all([1, 2].map(() => locks.withLock('k', { ticket }, work)))).toEqual([1, 1]);
     });
   });
@@ -195,7 +195,7 @@ describe('a call of a transaction', () => {
         await transacting.withLock('a', nothing);
         last = transacting.withLock(['a', 'b'], () => (ran = true));
         last.catch(nothing);
-        await until('it waits', async () => (await others.inspect('b'))?.waiters.length === 1);
+        await until('it waits', async () => (await others.operations.inspect('b'))?.waiters.length === 1);
         await lose('a');
         await held.release();
         await last;

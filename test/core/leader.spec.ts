@@ -92,7 +92,7 @@ async function elect(code: 'obedient' | 'deaf' = 'obedient'): Promise<readonly [
 }
 
 const force = async (): Promise<void> => {
-  await second.locks.forceRelease('role', { fence: (await second.locks.inspect('role'))?.fence as number });
+  await second.locks.operations.forceRelease('role', { fence: (await second.locks.operations.inspect('role'))?.fence as number });
   await pass(0);
 };
 
@@ -108,7 +108,7 @@ describe('one of all leads', () => {
     await pass(3_600_000);
     expect(inside?.fence).toBe(first.runs[0]?.fence);
     expect([first.runs.length, second.runs.length]).toEqual([1, 0]);
-    expect(await second.locks.inspect('role')).toMatchObject({
+    expect(await second.locks.operations.inspect('role')).toMatchObject({
       by: expect.stringMatching(/\(pid \d+\) LockService\.lead as leader$/) as unknown,
     });
     expect([first.events, second.events]).toEqual([['standby', 'elected'], ['standby']]);
@@ -200,7 +200,7 @@ describe('a lease that is lost', () => {
     await two.stop();
     await pass(60_000);
     expect([one.isLeader(), first.runs.length]).toEqual([false, 1]);
-    expect(await second.locks.inspect('role')).toBeNull();
+    expect(await second.locks.operations.inspect('role')).toBeNull();
     first.end();
     await pass(0);
     expect(first.events.slice(3)).toEqual(['stillRuns forced', 'ended forced', 'standby', 'elected']);
@@ -318,7 +318,7 @@ describe('a candidacy that ends', () => {
     // What has ended is not told to end.
     expect(first.events).toEqual(['standby', 'elected', 'ended returned']);
     expect(first.runs[0]?.signal.aborted).toBe(false);
-    expect(await second.locks.inspect('role')).toBeNull();
+    expect(await second.locks.operations.inspect('role')).toBeNull();
   });
 
   test('may be ended from inside, by a signal, by `await using`, and twice', async () => {
@@ -339,7 +339,7 @@ describe('a candidacy that ends', () => {
       await pass(0);
       expect(used.isLeader()).toBe(true);
     }
-    expect(await first.locks.inspect('using')).toBeNull();
+    expect(await first.locks.operations.inspect('using')).toBeNull();
     first.locks.lead('aborted', first.obedient, { signal: AbortSignal.abort() });
     await pass(60_000);
     expect(first.runs).toHaveLength(2);

@@ -266,7 +266,7 @@ describe('after hundreds of keys', () => {
     const last = mine.withLock('k', () => 'third');
     await sleep(10);
     expect(store.attemptsOn('k')).toBe(1);
-    expect(await mine.inspect('k')).toMatchObject({ waitingHere: 2, waiters: [] });
+    expect(await mine.operations.inspect('k')).toMatchObject({ waitingHere: 2, waiters: [] });
     end();
     expect(await Promise.all([first, waiting, last])).toEqual([undefined, 'second', 'third']);
   });

@@ -76,9 +76,9 @@ describe('a store that refuses every call with what no retry mends', () => {
     store.refuses = noRights;
     expect(await call()).toBeInstanceOf(LockConfigurationError);
     await pass(2_500);
-    expect(await locks.health()).toMatchObject({ status: 'degraded', reasons: ['failing'], reachable: true, failure: 'NOPERM' });
+    expect(await locks.operations.health()).toMatchObject({ status: 'degraded', reasons: ['failing'], reachable: true, failure: 'NOPERM' });
     await pass(5_000);
-    expect(await locks.health()).toMatchObject({ status: 'down', reasons: ['failing'] });
+    expect(await locks.operations.health()).toMatchObject({ status: 'down', reasons: ['failing'] });
     expect(unavailable()).toEqual(['Lock "k": refused. Grant the rights.']);
   });
 
@@ -88,7 +88,7 @@ describe('a store that refuses every call with what no retry mends', () => {
     await pass(10_000);
     store.refuses = undefined;
     await pass(1_000);
-    const health: LockHealth = await locks.health();
+    const health: LockHealth = await locks.operations.health();
     expect(health).toMatchObject({ status: 'up', reasons: [] });
     expect(health).not.toHaveProperty('failure');
     expect(typesOf()).toEqual(['storeUnavailable', 'storeAnswered']);
@@ -129,7 +129,7 @@ describe('a store that refuses every call with what no retry mends', () => {
     store.refuses = () => new TypeError('a defect');
     expect(await call()).toBeInstanceOf(TypeError);
     await pass(6_000);
-    expect(await locks.health()).toMatchObject({ status: 'down' });
+    expect(await locks.operations.health()).toMatchObject({ status: 'down' });
     expect(typesOf()).toEqual(['storeUnavailable']);
   });
 });
@@ -146,7 +146,7 @@ test.each([
     await refused();
     await pass(1_000);
   }
-  expect(await locks.health()).toMatchObject({ status: 'up', reasons: [] });
+  expect(await locks.operations.health()).toMatchObject({ status: 'up', reasons: [] });
   expect(troubles).toEqual([]);
 });
 
@@ -155,17 +155,17 @@ test('a store that refuses is not unreachable while its client connects anew, an
   store.refuses = failing('READONLY');
   await call();
   await pass(1_000);
-  expect(await locks.health()).toMatchObject({ reasons: ['readOnly'], reachable: true });
+  expect(await locks.operations.health()).toMatchObject({ reasons: ['readOnly'], reachable: true });
   store.isSilent = true;
-  expect(await locks.health()).toMatchObject({ reasons: ['readOnly'], reachable: true });
+  expect(await locks.operations.health()).toMatchObject({ reasons: ['readOnly'], reachable: true });
   // An attempt is answered, with a refusal.
   await pass(900);
   await call();
-  expect(await locks.health()).toMatchObject({ reasons: ['readOnly'], reachable: true });
+  expect(await locks.operations.health()).toMatchObject({ reasons: ['readOnly'], reachable: true });
   store.refuses = noAnswer;
   await call();
   await pass(1_000);
-  expect(await locks.health()).toMatchObject({ reasons: ['unreachable'], reachable: false });
+  expect(await locks.operations.health()).toMatchObject({ reasons: ['unreachable'], reachable: false });
 });
 
 test('an outage lasts until the store grants again, and not until the next call', async () => {
@@ -215,10 +215,10 @@ test('a store that fails every few seconds has two lines a minute, the health is
     store.refuses = full;
     await call();
     await pass(2_500);
-    expect(await locks.health({ downAfter: 0 })).toMatchObject({ status: 'down', failure: 'OOM' });
+    expect(await locks.operations.health({ downAfter: 0 })).toMatchObject({ status: 'down', failure: 'OOM' });
     store.refuses = undefined;
     await call();
-    expect(await locks.health({ downAfter: 0 })).toMatchObject({ status: 'up' });
+    expect(await locks.operations.health({ downAfter: 0 })).toMatchObject({ status: 'up' });
     await pass(2_500);
   }
   // Three minutes.
@@ -272,7 +272,7 @@ test.each<[string, StoreHealth, string]>([
   await call();
   await pass(1_500);
   await call();
-  const { reasons } = await locks.health();
+  const { reasons } = await locks.operations.health();
   expect(reasons[0]).toBe(reason);
   expect(reasons).not.toContain('failing');
 });

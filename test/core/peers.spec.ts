@@ -47,7 +47,7 @@ describe('a survey', () => {
       { ...answer, part: 1, parts: 2, held: [{ ...held, key: 'l' }] },
       { ...answer, parts: 2 },
     ]);
-    const { held: locks, processes } = await makeLocks(store).survey({});
+    const { held: locks, processes } = await makeLocks(store).operations.survey({});
     expect(locks.map(({ key }) => key)).toEqual(['k', 'l']);
     expect(processes).toHaveLength(2);
   });
@@ -55,7 +55,7 @@ describe('a survey', () => {
   test('has for how long each reason has been there, as the process says that has it', async () => {
     const health = { status: 'degraded', reasons: ['polls', 'thawing'], reachable: true, reasonMs: { polls: 63_000, thawing: 7 } };
     peer(() => [{ ...answer, process: { ...process, health } }]);
-    const { processes } = await makeLocks(store).survey({ health: true });
+    const { processes } = await makeLocks(store).operations.survey({ health: true });
     expect(processes[1]?.health?.reasonMs).toEqual({ polls: 63_000 });
   });
 
@@ -63,16 +63,16 @@ describe('a survey', () => {
     let isThere = true;
     peer(() => (isThere ? [answer] : []));
     const locks = makeLocks(store);
-    expect(await locks.survey({})).toMatchObject({ processes: [{}, { id: process.id }], silent: [] });
+    expect(await locks.operations.survey({})).toMatchObject({ processes: [{}, { id: process.id }], silent: [] });
     isThere = false;
-    expect(await locks.survey({})).toMatchObject({ processes: [{}], silent: [process.id] });
+    expect(await locks.operations.survey({})).toMatchObject({ processes: [{}], silent: [process.id] });
   });
 
   test.each([null, 'up', { status: 7 }, { status: 'up', reasons: 'x' }, { status: 'up', reasons: [], reachable: true, latencyMs: 'x' }])(
     'takes no answer whose health is %j',
     async (health) => {
       peer(() => [{ ...answer, process: { ...process, health } }]);
-      expect((await makeLocks(store).survey({})).processes).toHaveLength(1);
+      expect((await makeLocks(store).operations.survey({})).processes).toHaveLength(1);
     },
   );
 
@@ -83,7 +83,7 @@ describe('a survey', () => {
     const ended = { key: 'k', id: 'e', ...words };
     const bare = { kind: 'answer', process: { id: process.id, health }, held: [{ key: 'k', fence: 7, callFence: 7 }], ended: [ended] };
     peer(() => [{ ...bare, incidents: [later], songs: [] }]);
-    const { processes, held: locks, ended: calls, incidents } = await makeLocks(store).survey({});
+    const { processes, held: locks, ended: calls, incidents } = await makeLocks(store).operations.survey({});
     expect(processes[1]).toMatchObject({
       host: 'not said',
       upMs: 0,
@@ -98,7 +98,7 @@ describe('a survey', () => {
   test('takes no answer whose ended calls have another reason than a text', async () => {
     const ended = { key: 'k', name: 'n', site: 'p', id: 'e', waitedMs: 1, heldMs: 1, agoMs: 1, outcome: 'lost', reason: { toString: 1 } };
     peer(() => [{ ...answer, ended: [ended] }]);
-    expect((await makeLocks(store).survey({})).processes).toHaveLength(1);
+    expect((await makeLocks(store).operations.survey({})).processes).toHaveLength(1);
   });
 
   const call = { key: 'k', name: 'n', site: 'p', id: 'e' };
@@ -119,23 +119,23 @@ describe('a survey', () => {
   )('takes no answer with a number that cannot be true: %j', async (fields) => {
     peer(() => [{ ...answer, ...fields }]);
     const locks = makeLocks(store);
-    expect(await locks.incidents()).toEqual([]);
-    expect((await locks.survey({})).processes).toHaveLength(1);
+    expect(await locks.operations.incidents()).toEqual([]);
+    expect((await locks.operations.survey({})).processes).toHaveLength(1);
   });
 
   test('takes an answer with numbers that are as far off as they can be', async () => {
     const years = 90 * 365 * 86_400_000;
     const far = { incidents: [{ ...incident, agoMs: years }], held: [{ ...held, fence: Number.MAX_SAFE_INTEGER, remainingMs: 0 }] };
     peer(() => [{ ...answer, ...far, process: { ...process, upMs: 0, health: { ...wellness, clockSkewMs: -years, leastMarginMs: -1 } } }]);
-    const [found] = await makeLocks(store).incidents();
+    const [found] = await makeLocks(store).operations.incidents();
     expect(found?.at.toISOString()).toMatch(/^19/);
   });
 
   test('does not wait for a health that takes its time: the process answers without it', async () => {
     const slow = Object.assign(store, { health: () => sleep(700).then(() => ({})) }) as LockStore;
     const [mine, theirs] = [makeLocks(slow), makeLocks(slow)];
-    expect((await mine.processes()).map(({ health }) => health?.status)).toEqual(['up', undefined]);
-    expect(await theirs.health()).toMatchObject({ status: 'up' });
+    expect((await mine.operations.processes()).map(({ health }) => health?.status)).toEqual(['up', undefined]);
+    expect(await theirs.operations.health()).toMatchObject({ status: 'up' });
   });
 
   test('has a lease that is over, and whose process has not noticed yet', async () => {
@@ -143,16 +143,19 @@ describe('a survey', () => {
     const [mine, theirs] = [makeLocks(store), makeLocks(store, { clock })];
     await theirs.acquire('k', { ttl: 5_000 });
     clock.now += 5_000;
-    expect(await mine.survey({})).toMatchObject({ processes: [{}, { held: 1 }], held: [{ key: 'k', heldMs: 5_000, remainingMs: 0 }] });
+    expect(await mine.operations.survey({})).toMatchObject({
+      processes: [{}, { held: 1 }],
+      held: [{ key: 'k', heldMs: 5_000, remainingMs: 0 }],
+    });
   });
 
   test('has calls whose names are long', async () => {
     const long = 'x'.repeat(5_000);
     const [mine, theirs] = [makeLocks(store), makeLocks(store)];
-    theirs.record();
+    theirs.operations.record();
     await theirs.withLock('ended', { by: long, name: long }, () => undefined);
     const lock = await theirs.acquire('held', { by: long, name: long });
-    const survey = await mine.survey({ recent: true });
+    const survey = await mine.operations.survey({ recent: true });
     expect(survey.held.map(({ key }) => key)).toEqual(['held']);
     expect(survey.ended.map(({ key }) => key)).toEqual(['ended']);
     await lock.release();
@@ -171,9 +174,9 @@ test.each([
 ])('an application that has shut down answers no survey, while another uses the same store, which %s', async (_, messages) => {
   const shared = Object.assign(store, { close: stayOpen, messages: messages() });
   const [mine, theirs] = [makeLocks(shared), makeLocks(shared)];
-  expect(await mine.processes()).toHaveLength(2);
+  expect(await mine.operations.processes()).toHaveLength(2);
   await theirs.shutdown();
-  expect(await mine.processes()).toHaveLength(1);
+  expect(await mine.operations.processes()).toHaveLength(1);
 });
 
 describe('an application that shuts down', () => {
@@ -195,10 +198,10 @@ describe('an application that shuts down', () => {
   test('is not expected to answer any more: a survey does not wait for it, and does not name it as silent', async () => {
     const [mine, theirs] = [makeLocks(store), makeLocks(store)];
     await theirs.acquire('k');
-    expect(await mine.survey({})).toMatchObject({ held: [{ key: 'k' }], processes: [{}, {}] });
+    expect(await mine.operations.survey({})).toMatchObject({ held: [{ key: 'k' }], processes: [{}, {}] });
     await theirs.shutdown();
     const startedAt = performance.now();
-    expect(await mine.survey({})).toMatchObject({ held: [], processes: [{}], silent: [] });
+    expect(await mine.operations.survey({})).toMatchObject({ held: [], processes: [{}], silent: [] });
     expect(performance.now() - startedAt).toBeLessThan(1_000);
     expect(sent.filter((kind) => kind === 'bye')).toHaveLength(1);
   });
@@ -219,7 +222,7 @@ describe('an application that shuts down', () => {
   ])('says nothing where nobody has asked %s', async (_, agoMs) => {
     const [mine, theirs] = [makeLocks(store), makeLocks(store)];
     if (agoMs !== undefined) {
-      await mine.survey({});
+      await mine.operations.survey({});
       await sleep(agoMs);
     }
     await theirs.shutdown();
@@ -238,7 +241,7 @@ describe('an application that shuts down', () => {
     ],
   ])('is not held up by a store that %s', async (_, send) => {
     const [mine, theirs] = [makeLocks(store), makeLocks(store)];
-    await mine.survey({});
+    await mine.operations.survey({});
     Object.assign(store, { send });
     const startedAt = performance.now();
     await theirs.shutdown();
@@ -254,21 +257,21 @@ describe('an application that shuts down', () => {
     let isThere = true;
     peer(() => (isThere ? [answer] : []));
     const locks = makeLocks(store);
-    expect((await locks.survey({})).processes).toHaveLength(2);
+    expect((await locks.operations.survey({})).processes).toHaveLength(2);
     isThere = false;
     await store.send(text({ kind: 'bye', ...message }));
-    expect((await locks.survey({})).silent).toEqual([process.id]);
+    expect((await locks.operations.survey({})).silent).toEqual([process.id]);
   });
 
   test('is expected again where somebody else said that it had left', async () => {
     let isThere = true;
     peer(() => (isThere ? [answer] : []));
     const locks = makeLocks(store);
-    await locks.survey({});
+    await locks.operations.survey({});
     await store.send(text({ kind: 'bye', process: process.id }));
-    expect((await locks.survey({})).processes).toHaveLength(2);
+    expect((await locks.operations.survey({})).processes).toHaveLength(2);
     isThere = false;
-    expect((await locks.survey({})).silent).toEqual([process.id]);
+    expect((await locks.operations.survey({})).silent).toEqual([process.id]);
   });
 });
 
@@ -286,7 +289,7 @@ test('a store whose send throws at once fails no survey', async () => {
       throw new Error('no connection');
     },
   });
-  expect((await makeLocks(broken).survey({})).processes).toHaveLength(1);
+  expect((await makeLocks(broken).operations.survey({})).processes).toHaveLength(1);
 });
 
 test('a list has a lock that changes hands meanwhile once more at its later fence, and never at an earlier one', async () => {
@@ -297,7 +300,7 @@ test('a list has a lock that changes hands meanwhile once more at its later fenc
   ]);
   const { fence } = await store.acquire(newHold('k'));
   await store.acquire(newHold('l'));
-  const list = makeLocks(store).list({ limit: 2 });
+  const list = makeLocks(store).operations.list({ limit: 2 });
   const found: unknown[] = [];
   for await (const lock of list) {
     found.push([lock.key, lock.fence]);
@@ -322,7 +325,7 @@ test('a list ends at its timeout where a step of the search does not end', async
   };
   const locks = makeLocks(Object.assign(store, { search: () => never }));
   await locks.acquire('k');
-  const list = locks.list({ timeout: '2s' });
+  const list = locks.operations.list({ timeout: '2s' });
   const keys: string[] = [];
   for await (const { key } of list) {
     keys.push(key);
@@ -343,12 +346,12 @@ test('a list that is left in the middle of a step of the search asks for no furt
     },
   };
   const service = makeLocks(Object.assign(store, { search: () => endless }));
-  const unread = service.list({ timeout: '60s' })[Symbol.asyncIterator]();
+  const unread = service.operations.list({ timeout: '60s' })[Symbol.asyncIterator]();
   const first = unread.next();
   await unread.return?.();
   expect(await first).toEqual({ value: undefined, done: true });
   expect(steps).toBe(0);
-  const locks = service.list({ timeout: '60s' })[Symbol.asyncIterator]();
+  const locks = service.operations.list({ timeout: '60s' })[Symbol.asyncIterator]();
   const next = locks.next();
   await until('that it searches', () => steps === 3);
   await locks.return?.();
@@ -520,17 +523,17 @@ describe('the flight recorder', () => {
 
   test('keeps the calls that entered by a ticket in the process of the lock', async () => {
     const locks = makeLocks(store);
-    locks.record();
+    locks.operations.record();
     await locks.withLock('k', { name: 'host' }, (lock) =>
       locks.withLock('k', { name: 'guest', ticket: lock.makeTicket(), reentry: 'never' }, () => undefined),
     );
-    const { ended } = await locks.survey({ recent: true });
+    const { ended } = await locks.operations.survey({ recent: true });
     expect(ended.map(({ name, outcome }) => `${name} ${outcome}`)).toEqual(['guest released', 'host released']);
   });
 
   test('keeps no call that skipped a busy lock, and one that was refused', async () => {
     const locks = makeLocks(store);
-    locks.record();
+    locks.operations.record();
     const lock = await locks.acquire('k', { name: 'holder' });
     expect(await locks.tryAcquire('k', { name: 'try' })).toBeNull();
     expect(await locks.withLock('k', { name: 'skip', onBusy: 'skip', wait: 100 }, () => 'ran')).toBeUndefined();
@@ -538,17 +541,17 @@ describe('the flight recorder', () => {
     await expect(locks.acquire('k', { name: 'once', wait: 0 })).rejects.toMatchObject({ reason: 'busy' });
     await expect(locks.tryAcquire('k', { name: 'late', signal: AbortSignal.abort() })).rejects.toBeDefined();
     await lock.release();
-    const { ended } = await locks.survey({ recent: true });
+    const { ended } = await locks.operations.survey({ recent: true });
     expect(ended.map(({ name, reason }) => `${name} ${reason}`)).toEqual(['answer busy', 'once busy', 'late aborted', 'holder undefined']);
   });
 
   test('says for how long the code of a lost call ran on, once it has ended', async () => {
     const locks = makeLocks(store);
-    locks.record();
-    const endedNow = async (): Promise<readonly EndedCall[]> => (await locks.survey({ recent: true })).ended;
+    locks.operations.record();
+    const endedNow = async (): Promise<readonly EndedCall[]> => (await locks.operations.survey({ recent: true })).ended;
     const call = locks.withLock('k', { name: 'lost', ttl: '60s' }, async ({ fence }) => {
       await sleep(2_000);
-      await locks.forceRelease('k', { fence });
+      await locks.operations.forceRelease('k', { fence });
       const [known, ...others] = await endedNow();
       expect([known, others]).toMatchObject([{ name: 'lost', heldMs: 2_000 }, []]);
       expect([known?.ranOnMs, known?.instead]).toEqual([undefined, undefined]);
@@ -570,9 +573,9 @@ describe('the flight recorder', () => {
 
   test('says for how long other calls of the process had had the grant', async () => {
     const locks = makeLocks(store);
-    locks.record();
+    locks.operations.record();
     await Promise.all(['one', 'two', 'three'].map((name) => locks.withLock('k', { name }, () => sleep(400))));
-    const { ended } = await locks.survey({ recent: true });
+    const { ended } = await locks.operations.survey({ recent: true });
     const [one, two, three] = ended as [EndedCall, EndedCall, EndedCall];
     // Nobody waited yet when the first grant was asked for: the second one is for two calls.
     expect(ended.map(({ name, servedMs }) => [name, servedMs])).toEqual([

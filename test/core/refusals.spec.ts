@@ -55,8 +55,8 @@ test('a wait of a part of a millisecond more ends where time is played, whose ti
 });
 
 test.each<[string, (locks: LockService) => Promise<unknown>]>([
-  ['inspect', (locks) => locks.inspect('k')],
-  ['forceRelease', (locks) => locks.forceRelease('k', { fence: 1 })],
+  ['inspect', (locks) => locks.operations.inspect('k')],
+  ['forceRelease', (locks) => locks.operations.forceRelease('k', { fence: 1 })],
 ])('%s is refused by its name where the store does not offer it', async (method, call) => {
   const store = Object.assign(new MemoryLockStore(), { operator: undefined });
   const refused = call(makeLocks(store as never));

@@ -185,8 +185,8 @@ describe('a lease', () => {
       locks.withLock('k', () => sleep(5)),
       locks.withLock('k', () => undefined),
       locks.withLock('k', async (lock) => {
-        const stored = await locks.inspect('k');
-        await locks.forceRelease('k', { fence: stored?.fence ?? 0 });
+        const stored = await locks.operations.inspect('k');
+        await locks.operations.forceRelease('k', { fence: stored?.fence ?? 0 });
         await until('it knows', () => lock.signal.aborted);
       }),
       locks.withLock('k', () => 4),
@@ -223,8 +223,8 @@ describe('a lease', () => {
       locks.withLock('k', { ttl: 300 }, () => sleep(5)),
       locks.withLock('k', { ttl: 300, by: 'the first' }, () => undefined),
       locks.withLock('k', { ttl: 300, by: 'the second' }, async () => {
-        expect((await locks.inspect('k'))?.by).toMatch(/the first$/);
-        await until('a renewal', async () => /the second$/.test((shown = (await locks.inspect('k'))?.by) ?? ''));
+        expect((await locks.operations.inspect('k'))?.by).toMatch(/the first$/);
+        await until('a renewal', async () => /the second$/.test((shown = (await locks.operations.inspect('k'))?.by) ?? ''));
       }),
     ]);
     expect(shown).toMatch(/the second$/);
@@ -270,7 +270,7 @@ describe('a lease', () => {
       const aborted = failureOf(locks.withLock('k', { signal: aborter.signal }, () => 'entered'));
       await Promise.all([...bodies, locks.withLock('k', () => undefined)]);
       outcomes.add((await aborted) instanceof LockNotAcquiredError ? 'aborted' : await aborted);
-      await until('nobody has it', async () => (await locks.inspect('k')) === null);
+      await until('nobody has it', async () => (await locks.operations.inspect('k')) === null);
     }
     expect([...outcomes].toSorted()).toEqual(['aborted', 'entered']);
   });
@@ -330,9 +330,9 @@ describe('a call that has ended, whose lease serves the next one,', () => {
       }
       await ended[Symbol.asyncDispose]();
       expect(lock.isHeld()).toBe(true);
-      expect(await elsewhere.inspect('k')).toMatchObject({ holds: 1 });
+      expect(await elsewhere.operations.inspect('k')).toMatchObject({ holds: 1 });
     });
-    expect(await elsewhere.inspect('k')).toBeNull();
+    expect(await elsewhere.operations.inspect('k')).toBeNull();
   });
 
   test.each([
@@ -341,7 +341,7 @@ describe('a call that has ended, whose lease serves the next one,', () => {
   ])('is not told by the signal of a handle %s that the next one lost it', async (_, call) => {
     const lost = served(call, async (ended, _left, lock) => {
       const { signal } = ended;
-      await elsewhere.forceRelease('k', { fence: (await elsewhere.inspect('k'))?.fence ?? 0 });
+      await elsewhere.operations.forceRelease('k', { fence: (await elsewhere.operations.inspect('k'))?.fence ?? 0 });
       await until('the loss', () => lock.signal.aborted);
       expect([signal.aborted, ended.signal.aborted]).toEqual([false, false]);
     });
@@ -387,7 +387,7 @@ describe('a call that has ended, whose lease serves the next one,', () => {
         frame?.lose('released');
         await sleep(5);
         expect(lock.isHeld()).toBe(true);
-        expect(await elsewhere.inspect('k')).toMatchObject({ holds: 1 });
+        expect(await elsewhere.operations.inspect('k')).toMatchObject({ holds: 1 });
       }),
     ]);
   });
@@ -398,7 +398,7 @@ describe('a call that has ended, whose lease serves the next one,', () => {
     await served(call, async (_ended, left) => {
       goOn();
       let waiting: readonly WaitingCall[] = [];
-      await until('it waits', async () => ({ waiting } = await elsewhere.survey({})).waiting.length > 0);
+      await until('it waits', async () => ({ waiting } = await elsewhere.operations.survey({})).waiting.length > 0);
       expect(waiting).toMatchObject([{ key: 'j', holds: [] }]);
       await holder.release();
       await left;

@@ -265,7 +265,7 @@ describe('a shutdown', () => {
 test('a lock that was lost within its minHold is not released again when minHold is over', async () => {
   await locks.withLock('k', { minHold: 5_000 }, nothing);
   await sleep(100);
-  await locks.forceRelease('k', { fence: (await locks.inspect('k'))?.fence ?? 0 });
+  await locks.operations.forceRelease('k', { fence: (await locks.operations.inspect('k'))?.fence ?? 0 });
   await sleep(1);
   const asked = store.releases.length;
   await sleep(10_000);

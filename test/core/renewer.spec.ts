@@ -305,7 +305,7 @@ describe('a lock that only its minHold keeps', () => {
     store.does = 'fail';
     await locks.withLock('k', { ttl: 3_000, minHold: 10_000 }, () => undefined);
     await pass(10);
-    const health = await locks.health();
+    const health = await locks.operations.health();
     expect(health).toMatchObject({ heldHere: 1 });
     expect(health).not.toHaveProperty('leastMarginMs');
   });

@@ -15,9 +15,9 @@ describe.each(Object.entries(SURVEYS_MS))('a survey in which %s', (case_, lastsM
     const [mine, theirs] = [makeLocks(store), makeLocks(store)];
     if (case_ === 'one is silent') {
       const silent = makeLocks(store);
-      await mine.processes();
+      await mine.operations.processes();
       const { messages } = store;
-      const own = await silent.survey({});
+      const own = await silent.operations.survey({});
       const [{ id }] = own.processes as unknown as [{ id: string }];
       const send = messages.send.bind(messages);
       messages.send = async (text, process) => (text.includes('"answer"') && text.includes(id) ? undefined : send(text, process));
@@ -31,12 +31,12 @@ describe.each(Object.entries(SURVEYS_MS))('a survey in which %s', (case_, lastsM
     const lock = await theirs.acquire('k', { ttl: 60_000, renew: false });
     const waiting = theirs.acquire('k', { wait: 90_000 });
     await new Promise((resolve) => setTimeout(resolve, 5_000));
-    const survey = await mine.survey({});
+    const survey = await mine.operations.survey({});
     expect(Date.now() - acquiredAt).toBe(5_000 + lastsMs);
     expect(survey.held).toMatchObject([{ key: 'k', heldMs: 5_000 }]);
     expect(survey.waiting).toMatchObject([{ key: 'k', waitedMs: 5_000, leftMs: 85_000 }]);
     const listed: ListedLock[] = [];
-    for await (const one of mine.list()) {
+    for await (const one of mine.operations.list()) {
       listed.push(one);
     }
     expect(listed).toMatchObject([{ key: 'k', waiting: 1, waitingHere: 0, remainingMs: Math.round(lock.remainingMs()) }]);

@@ -41,7 +41,7 @@ const start = (settings: TestSettings = {}): void => {
 const isTaken = async (key = 'k'): Promise<boolean> =>
   (await others.tryAcquire(key).then(async (lock) => lock?.release() ?? 'taken')) === 'taken';
 const lose = async (key = 'k'): Promise<void> => {
-  await others.forceRelease(key, { fence: (await others.inspect(key))?.fence ?? 0 });
+  await others.operations.forceRelease(key, { fence: (await others.operations.inspect(key))?.fence ?? 0 });
   await turn();
 };
 
@@ -84,8 +84,8 @@ describe('a lock that is taken inside a transaction', () => {
     const { begun, end } = begin(() => locks.withLock('k', () => 'result'));
     expect(await begun).toBe('result');
     expect(await isTaken()).toBe(true);
-    expect(await others.inspect('k')).toMatchObject({ by: expect.stringContaining(`pid ${process.pid}`) as string });
-    expect((await locks.health()).heldHere).toBe(1);
+    expect(await others.operations.inspect('k')).toMatchObject({ by: expect.stringContaining(`pid ${process.pid}`) as string });
+    expect((await locks.operations.health()).heldHere).toBe(1);
     await end(error);
     expect(await isTaken()).toBe(false);
     expect(troubles).toEqual([]);
@@ -191,9 +191,9 @@ describe('a lock that is taken inside a transaction', () => {
       locks.withLock('k', (lock) => locks.withLock('k', { ticket: lock.makeTicket(), reentry: 'never' }, ({ fence }) => fence)),
     );
     await begun;
-    expect(await others.inspect('k')).toMatchObject({ holds: 2 });
+    expect(await others.operations.inspect('k')).toMatchObject({ holds: 2 });
     await end();
-    expect(await others.inspect('k')).toBeNull();
+    expect(await others.operations.inspect('k')).toBeNull();
   });
 
   test('keeps its minHold after the end', async () => {
@@ -830,7 +830,7 @@ test('a lock that was lost before its code began is not kept: the next call of t
   const acquire = store.acquire.bind(store);
   jest.spyOn(store, 'acquire').mockImplementationOnce(async (hold, place) => {
     const reply = await acquire(hold, place);
-    await others.forceRelease('k', { fence: reply.fence as number });
+    await others.operations.forceRelease('k', { fence: reply.fence as number });
     return reply;
   });
   const { begun, end } = begin(async () => {

@@ -39,9 +39,9 @@ afterAll(async () => {
 
 /** An operator releases the lock, as soon as it is held. */
 async function loseLock(key: string): Promise<void> {
-  await until(`${key} is held`, async () => (await locks.inspect(key)) !== null);
-  const { fence } = (await locks.inspect(key)) as { fence: number };
-  expect(await locks.forceRelease(key, { fence })).toBe(true);
+  await until(`${key} is held`, async () => (await locks.operations.inspect(key)) !== null);
+  const { fence } = (await locks.operations.inspect(key)) as { fence: number };
+  expect(await locks.operations.forceRelease(key, { fence })).toBe(true);
 }
 
 /** The error that a call rejects with; it is watched from the start, so that it is never unhandled. */
@@ -218,7 +218,7 @@ describe('BullMQ', () => {
       worker.cancelJob(cancelled.id as string, 'not wanted');
       await until('the job has failed', () => cancelled.isFailed());
       expect(states.slice(2)).toEqual(['43 begins', '43 stops']);
-      await until('its lock is free', async () => (await locks.inspect('export:43')) === null);
+      await until('its lock is free', async () => (await locks.operations.inspect('export:43')) === null);
     } finally {
       await worker.close(true);
       await queue.close();

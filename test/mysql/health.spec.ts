@@ -35,8 +35,8 @@ test('a server that is read-only is down without a call, and up again with its n
   expect(await healthWith(locks)).toMatchObject({ status: 'up', reachable: true, server: PRODUCT_NAME });
   await server.query('SET GLOBAL read_only = 1');
   expect(await healthWith(locks, 'readOnly')).toMatchObject({ reachable: true, refuses: 'readOnly' });
-  expect(await locks.health({ downAfter: '10m' })).toMatchObject({ status: 'degraded' });
-  await until('down', async () => (await locks.health({ downAfter: 300 })).status === 'down');
+  expect(await locks.operations.health({ downAfter: '10m' })).toMatchObject({ status: 'degraded' });
+  await until('down', async () => (await locks.operations.health({ downAfter: 300 })).status === 'down');
   await expect(locks.acquire('k', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
   await server.query('SET GLOBAL read_only = 0');
   expect(await healthWith(locks)).toMatchObject({ status: 'up' });

@@ -53,7 +53,7 @@ async function handOverMs(one: LockService, other: LockService): Promise<number>
     const held = await one.acquire('hand over');
     let grantedAt = 0;
     const waiting = other.withLock('hand over', { wait: 30_000 }, () => (grantedAt = performance.now()));
-    await until('that it waits', async () => (await one.inspect('hand over'))?.waiters.length === 1);
+    await until('that it waits', async () => (await one.operations.inspect('hand over'))?.waiters.length === 1);
     await sleep(60);
     const releasedAt = performance.now();
     await held.release();
@@ -192,7 +192,7 @@ test.each([1, 2])('a pool with a connectionLimit of %s polls, since the locks ne
   const [holder, waiter] = [await open(), await open({}, server.pool({ connectionLimit }))];
   const held = await holder.acquire('k', { ttl: '60s' });
   const waiting = waiter.withLock('k', { wait: 60_000 }, () => 'in');
-  await until('that it waits', async () => (await holder.inspect('k'))?.waiters.length === 1);
+  await until('that it waits', async () => (await holder.operations.inspect('k'))?.waiters.length === 1);
   expect(await sleepers()).toEqual([]);
   await held.release();
   expect(await waiting).toBe('in');
@@ -228,7 +228,7 @@ test('a waiter that is gone is passed over at once', async () => {
     );
   await until('that it can be woken', async () => !(await queue()).includes('~'));
   const waiting = waiter.withLock('k', { wait: 60_000 }, () => 'in');
-  await until('that both wait', async () => (await holder.inspect('k'))?.waiters.length === 2);
+  await until('that both wait', async () => (await holder.operations.inspect('k'))?.waiters.length === 2);
   await gone.close();
   await until('that the first is gone', async () => (await sleepers()).length === 1);
   await held.release();
@@ -256,7 +256,7 @@ test('a turn of a place that nobody waits for any more is given up by one statem
   const [holder, waiter] = [await open(), await open({ poll: true })];
   const held = await holder.acquire('k', { ttl: '60s' });
   const waiting = waiter.withLock('k', { wait: 60_000 }, () => 'in');
-  await until('that it waits', async () => (await holder.inspect('k'))?.waiters.length === 1);
+  await until('that it waits', async () => (await holder.operations.inspect('k'))?.waiters.length === 1);
   const [hands, locks] = await Promise.all([0, 1].map(() => server.pool().promise().getConnection()));
   const waitsForRow = async (): Promise<number> => {
     const [row] = await server.query<{ count: number }>(
@@ -369,7 +369,7 @@ test('a process that is handed turns by another database user finds them all the
   const handOver = async (count: number): Promise<void> => {
     const held = await holder.acquire('k', { ttl: '60s' });
     const waiting = waiter.withLock('k', { wait: 60_000 }, () => 'in');
-    await until('that it waits', async () => (await holder.inspect('k'))?.waiters.length === 1);
+    await until('that it waits', async () => (await holder.operations.inspect('k'))?.waiters.length === 1);
     await until('that it sleeps', async () => (await sleepers()).length >= count);
     await held.release();
     expect(await waiting).toBe('in');

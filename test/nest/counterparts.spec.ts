@@ -12,6 +12,13 @@ const OF_LOCK_SERVICE: Readonly<Record<string, RegExp>> = {
   using: /^LockService\.using\(\) does not exist\. Use withLock\(key, fn\)\.$/,
   lock: /^LockService\.lock\(\) does not exist\. Use acquire\(key\) or withLock\(key, fn\)\.$/,
   extend: /^LockService\.extend\(\) does not exist\. Use extend\(ttl\) of the lock itself\.$/,
+  inspect: /^LockService\.inspect\(\) does not exist\. Use that of LockOperations\.$/,
+  forceRelease: /^LockService\.forceRelease\(\) does not exist\. Use that of LockOperations/,
+  list: /^LockService\.list\(\) does not exist\. Use that of LockOperations/,
+  processes: /^LockService\.processes\(\) does not exist\. Use that of LockOperations/,
+  incidents: /^LockService\.incidents\(\) does not exist\. Use that of LockOperations/,
+  health: /^LockService\.health\(\) does not exist\. Use that of LockOperations/,
+  indicate: /^LockService\.indicate\(\) does not exist\. Use that of LockOperations/,
   register: /^LockService\.register\(\) does not exist\. Use LockModule\.forRoot\(\{ store \}\)\.$/,
 };
 const OF_LOCK_MODULE: Readonly<Record<string, RegExp>> = {
@@ -73,7 +80,7 @@ test('other members that are not there are undefined, as of any object', async (
   await expect(Promise.resolve(locks)).resolves.toBe(locks);
   expect(Object.prototype.toString.call(locks)).toBe('[object Object]');
   expect(locks).toBeInstanceOf(LockService);
-  expect(Object.keys(locks)).toEqual(['siblings']);
+  expect(Object.keys(locks)).toEqual(['siblings', 'operations']);
 });
 
 test('a subclass of the service may have a method of such a name', () => {

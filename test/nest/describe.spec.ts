@@ -77,12 +77,12 @@ test('what a call is made for is shown with its holder, in another process too',
   const held = holding(here.balances, '42', '8f3');
   await held.entered;
   const by = `${HERE} Balances.credit (request=8f3)`;
-  expect(await answered(() => other.locks.inspect('balance:42'))).toMatchObject({ by });
+  expect(await answered(() => other.locks.operations.inspect('balance:42'))).toMatchObject({ by });
   const refused = await other.locks.acquire('balance:42', { wait: 0 }).catch((error: unknown) => error);
   expect(refused).toMatchObject({ reason: 'busy', holder: { by } });
   const listed = async (): Promise<string> => {
     const all: string[] = [];
-    for await (const lock of other.locks.list({ scan: false })) {
+    for await (const lock of other.locks.operations.list({ scan: false })) {
       all.push(lock.by);
     }
     return all.join();
@@ -99,13 +99,14 @@ test('processes tell each other what their calls hold and wait for, and what wen
   const next = holding(other.balances, '7', 'second');
   // A survey waits a second for the others, which may stand still.
   const surveyed = async (): Promise<string[]> => {
-    const { held: holds, waiting } = await here.locks.survey({});
+    const { held: holds, waiting } = await here.locks.operations.survey({});
     return [...holds, ...waiting].map(({ site, description }) => `${site} ${description}`);
   };
   await until('both calls', async () => (await surveyed()).length === 2);
   const both = ['Balances.credit request=first', 'Balances.credit request=second'];
   await until('what they are made for', async () => (await surveyed()).join() === both.join());
-  const incidents = async (): Promise<string[]> => (await here.locks.incidents()).map(({ type, description }) => `${type} ${description}`);
+  const incidents = async (): Promise<string[]> =>
+    (await here.locks.operations.incidents()).map(({ type, description }) => `${type} ${description}`);
   await until('the incident', async () => {
     // One that was answered too late to wait is no incident.
     await requests.run('third', () => other.locks.withLock('balance:7', { wait: 50 }, () => undefined)).catch(() => undefined);
@@ -123,15 +124,15 @@ test('the next call of a process, which a lease serves, is told as itself', asyn
   const second = holding(balances, '8', 'second');
   await first.leave();
   await second.entered;
-  expect((await locks.survey({})).held).toMatchObject([{ description: 'request=second' }]);
+  expect((await locks.operations.survey({})).held).toMatchObject([{ description: 'request=second' }]);
   await second.leave();
 });
 
 test('it is told of the calls that have ended, where they are recorded', async () => {
   const { balances, locks } = await start({ store: new MemoryLockStore(), describe: describeRequest });
-  locks.record();
+  locks.operations.record();
   await requests.run('8f3', () => balances.credit('1'));
-  expect((await locks.survey({ recent: true })).ended).toMatchObject([{ outcome: 'released', description: 'request=8f3' }]);
+  expect((await locks.operations.survey({ recent: true })).ended).toMatchObject([{ outcome: 'released', description: 'request=8f3' }]);
 });
 
 test('telemetry describes a call first, so that a long text does not cut it off', async () => {
@@ -139,7 +140,7 @@ test('telemetry describes a call first, so that a long text does not cut it off'
   const { balances, locks } = await start({ store: new MemoryLockStore(), telemetry, describe: () => ({ note: 'x'.repeat(300) }) });
   const held = holding(balances, '1', '');
   await held.entered;
-  expect((await locks.inspect('balance:1'))?.by).toMatch(/ \(trace=abc note=x+…\)$/);
+  expect((await locks.operations.inspect('balance:1'))?.by).toMatch(/ \(trace=abc note=x+…\)$/);
   await held.leave();
 });
 
@@ -147,8 +148,8 @@ test('it is asked once for each call, before that waits, and not for a candidate
   let calls = 0;
   const { locks, balances } = await start({ store: new MemoryLockStore(), describe: () => ({ call: ++calls }) });
   const candidate = locks.lead('nightly', async ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', resolve)));
-  await until('that it leads', async () => (await locks.inspect('nightly')) !== null);
-  expect((await locks.inspect('nightly'))?.by).toBe(`${HERE} LockService.lead as leader`);
+  await until('that it leads', async () => (await locks.operations.inspect('nightly')) !== null);
+  expect((await locks.operations.inspect('nightly'))?.by).toBe(`${HERE} LockService.lead as leader`);
   await candidate.stop();
   expect(calls).toBe(0);
   const held = await locks.acquire('balance:1');
@@ -184,7 +185,7 @@ test('what it throws fails no call, and is told', async () => {
   });
   const held = holding(balances, '1', '');
   await held.entered;
-  expect((await locks.inspect('balance:1'))?.by).toBe(`${HERE} Balances.credit (describe="threw TypeError")`);
+  expect((await locks.operations.inspect('balance:1'))?.by).toBe(`${HERE} Balances.credit (describe="threw TypeError")`);
   await held.leave();
 });
 

@@ -277,8 +277,8 @@ describe('where the decorator works', () => {
       const reports = module.get(Reports);
       const locks = module.get(LockService);
       await reports.write(async () => {
-        expect(await locks.inspect('k')).toBeNull();
-        expect(await reports.locks.inspect('k')).toMatchObject({ by: expect.stringContaining('Reports.write') as unknown });
+        expect(await locks.operations.inspect('k')).toBeNull();
+        expect(await reports.locks.operations.inspect('k')).toMatchObject({ by: expect.stringContaining('Reports.write') as unknown });
         await outsideLocks(() => locks.withLock('k', { wait: 0 }, () => undefined));
       });
       await module.close();
@@ -464,7 +464,7 @@ describe('what a method returns', () => {
 
   const isFree = async (): Promise<boolean> => {
     await sleep(1);
-    return (await locks.inspect('k')) === null;
+    return (await locks.operations.inspect('k')) === null;
   };
 
   test.each(['breaks', 'goes on'])('a generator that lost its lock cleans up inside it, and its consumer, who %s, is told', async (how) => {
@@ -472,7 +472,7 @@ describe('what a method returns', () => {
     const consume = async (): Promise<void> => {
       for await (const page of streams.cleansUp(seen)) {
         expect(page).toBe(1);
-        await locks.forceRelease('k', { fence: (await locks.inspect('k'))?.fence ?? 0 });
+        await locks.operations.forceRelease('k', { fence: (await locks.operations.inspect('k'))?.fence ?? 0 });
         if (how === 'breaks') {
           break;
         }
@@ -492,7 +492,7 @@ describe('what a method returns', () => {
   test('an Observable that is unsubscribed frees the lock', async () => {
     const subscription = streams.watch().subscribe();
     await sleep(1);
-    expect(await locks.inspect('k')).not.toBeNull();
+    expect(await locks.operations.inspect('k')).not.toBeNull();
     subscription.unsubscribe();
     expect(await isFree()).toBe(true);
   });
@@ -515,7 +515,7 @@ describe('what a method returns', () => {
       }
       subscription.unsubscribe();
       await sleep(1);
-      expect(await locks.inspect('k')).toBeNull();
+      expect(await locks.operations.inspect('k')).toBeNull();
     }
     expect(streams.source.observed).toBe(false);
   });

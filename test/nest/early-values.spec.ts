@@ -142,7 +142,7 @@ beforeEach(async () => {
 });
 afterEach(() => module.close());
 
-const waits = (): Promise<void> => until('the call waits', async () => (await locks.inspect('k'))?.waitingHere === 1);
+const waits = (): Promise<void> => until('the call waits', async () => (await locks.operations.inspect('k'))?.waitingHere === 1);
 const isDropped = (subject: Subject<number>): Promise<void> => until('nobody reads the Subject', () => !subject.observed);
 
 /** Calls while the lock is held elsewhere, lets `meanwhile` emit, and lets the call in. */
@@ -221,7 +221,7 @@ test('a method reads a Subject inside its lock, also what is emitted outside of 
     () => sums.inside(subject),
     () => subject.next(1),
   );
-  await until('the first value was read', async () => (await locks.inspect('k'))?.waitingHere === 0);
+  await until('the first value was read', async () => (await locks.operations.inspect('k'))?.waitingHere === 0);
   await nextTurn();
   subject.next(2);
   subject.complete();

@@ -192,11 +192,11 @@ describe('in a process', () => {
   test('a forced release is told by the process that forced it', async () => {
     const held = await locks.acquire('k');
     const { fence } = held;
-    expect(await locks.forceRelease('k', { fence: fence - 1 })).toBe(false);
+    expect(await locks.operations.forceRelease('k', { fence: fence - 1 })).toBe(false);
     expect(eventsOf('forced')).toEqual([]);
-    expect(await locks.forceRelease('k', { fence })).toBe(true);
+    expect(await locks.operations.forceRelease('k', { fence })).toBe(true);
     expect(eventsOf('forced')).toEqual([
-      expect.objectContaining({ key: 'k', fence, by: PROCESS, name: 'LockService.forceRelease', site: 'LockService.forceRelease' }),
+      expect.objectContaining({ key: 'k', fence, by: PROCESS, name: 'LockOperations.forceRelease', site: 'LockOperations.forceRelease' }),
     ]);
     await held.release().catch(() => undefined);
   });

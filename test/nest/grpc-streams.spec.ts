@@ -143,7 +143,7 @@ const STORES = [
   ['memory', () => new MemoryLockStore()],
 ] as const;
 
-const waits = (): Promise<void> => until('the call waits', async () => (await locks.inspect('k'))?.waitingHere === 1);
+const waits = (): Promise<void> => until('the call waits', async () => (await locks.operations.inspect('k'))?.waitingHere === 1);
 
 describe.each(STORES)('with locks in %s', (_, store) => {
   beforeEach(() => start(store()));
@@ -189,7 +189,7 @@ describe.each(STORES)('with locks in %s', (_, store) => {
     ['d', 'e'].forEach((text) => call.write({ text }));
     call.end();
     expect(await outcome).toEqual({ texts: ['a k', 'b k', 'c k', 'd k', 'e k'] });
-    await until('the lock is free', async () => (await locks.inspect('k')) === null);
+    await until('the lock is free', async () => (await locks.operations.inspect('k')) === null);
   });
 
   test('onBusy as a function gets the stream', async () => {
@@ -211,9 +211,9 @@ describe.each(STORES)('with locks in %s', (_, store) => {
       call.cancel();
       const { error } = (await outcome) as Required<Outcome>;
       expect(error.code).toBe(1);
-      await until('the call has left the queue', async () => (await locks.inspect('k'))?.waitingHere === 0);
+      await until('the call has left the queue', async () => (await locks.operations.inspect('k'))?.waitingHere === 0);
       await held.release();
-      await until('the lock is free', async () => (await locks.inspect('k')) === null);
+      await until('the lock is free', async () => (await locks.operations.inspect('k')) === null);
       expect(joining.runs).toBe(0);
     },
   );

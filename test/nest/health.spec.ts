@@ -35,7 +35,7 @@ class ReadyController {
   @Get('ready')
   @HealthCheck()
   ready(): Promise<HealthCheckResult> {
-    return this.health.check([() => this.locks.indicate(this.indicators.check('locks'))]);
+    return this.health.check([() => this.locks.operations.indicate(this.indicators.check('locks'))]);
   }
 }
 
@@ -89,7 +89,7 @@ test.each<[string, StoreHealth, object]>([
 ])('a session without degraded is told that locks which are %s are up or down', async (_, said, data) => {
   const store = new AskedStore();
   store.said = said;
-  const indication = await makeLocks(store).indicate(new OlderSession());
+  const indication = await makeLocks(store).operations.indicate(new OlderSession());
   expect(indication).toMatchObject({ locks: data });
   const status: 'up' | 'down' | undefined = indication['locks']?.status;
   expect(status).toBeDefined();
@@ -99,23 +99,25 @@ test('a store is down after the time that is asked for', async () => {
   const store = new AskedStore();
   store.health = () => Promise.reject(new Error('away'));
   const locks = makeLocks(store);
-  expect(await locks.indicate(new OlderSession())).toMatchObject({ locks: { status: 'up', degraded: true, reachable: false } });
-  expect(await locks.indicate(new OlderSession(), { downAfter: 0 })).toMatchObject({ locks: { status: 'down', reachable: false } });
+  expect(await locks.operations.indicate(new OlderSession())).toMatchObject({ locks: { status: 'up', degraded: true, reachable: false } });
+  expect(await locks.operations.indicate(new OlderSession(), { downAfter: 0 })).toMatchObject({
+    locks: { status: 'down', reachable: false },
+  });
 });
 
 test.each<[unknown, RegExp]>([
-  [undefined, /^LockService\.indicate: the session is undefined\. Pass indicators\.check\('locks'\), .* @nestjs\/terminus 11 or later\.$/],
+  [undefined, /^LockOperations\.indicate: the session is undefined\. Pass indicators\.check\('locks'\), .* @nestjs\/terminus 11 or later\.$/],
   ['locks', /the session is 'locks'\./],
   [new HealthIndicatorService(), /the session is an object of class HealthIndicatorService\./],
 ])('anything but a session is refused: %p', async (session, message) => {
-  const call = makeLocks(new AskedStore()).indicate(session as HealthSession);
+  const call = makeLocks(new AskedStore()).operations.indicate(session as HealthSession);
   await expect(call).rejects.toBeInstanceOf(LockConfigurationError);
   await expect(call).rejects.toThrow(saying(message));
 });
 
 test('options of indicate that are wrong are refused by its name', async () => {
-  const call = makeLocks(new AskedStore()).indicate(new OlderSession(), { downAfter: 'soon' });
-  await expect(call).rejects.toThrow(saying(/^LockService\.indicate: downAfter is 'soon'/));
+  const call = makeLocks(new AskedStore()).operations.indicate(new OlderSession(), { downAfter: 'soon' });
+  await expect(call).rejects.toThrow(saying(/^LockOperations\.indicate: downAfter is 'soon'/));
 });
 
 test('a store is asked for its health also where telemetry times its operations', async () => {
@@ -124,6 +126,6 @@ test('a store is asked for its health also where telemetry times its operations'
   const module = await Test.createTestingModule({
     imports: [LockModule.forRoot({ store, telemetry: { operation: () => undefined } })],
   }).compile();
-  expect(await module.get(LockService).health()).toMatchObject({ status: 'degraded', hearsTurns: false });
+  expect(await module.get(LockService).operations.health()).toMatchObject({ status: 'degraded', hearsTurns: false });
   await module.close();
 });

@@ -105,7 +105,7 @@ describe.each(['memory', 'redis', 'postgres', 'mysql'])('three applications on t
     }
   };
   const locksOf = (app: string): LockService => (apps.get(app) as INestApplicationContext).get(LockService);
-  const inspected = (app: string): Promise<LockInspection | null> => answered(() => locksOf(app).inspect('poller'));
+  const inspected = (app: string): Promise<LockInspection | null> => answered(() => locksOf(app).operations.inspect('poller'));
   const stop = async (): Promise<void> => {
     for (const app of apps.values()) {
       await app.close();
@@ -141,7 +141,7 @@ describe.each(['memory', 'redis', 'postgres', 'mysql'])('three applications on t
     for (let round = 0; round < 6 && !inTurn(began()); round++) {
       const before = began().length;
       const held = await inspected('b');
-      await answered(() => locksOf('b').forceRelease('poller', { fence: held?.fence as number }));
+      await answered(() => locksOf('b').operations.forceRelease('poller', { fence: held?.fence as number }));
       await until('the next one to lead', () => began().length > before);
       await until('that the old one has ended, and stands by', async () => {
         return running.length === 1 && (await inspected('b'))?.waiters.length === 2;
@@ -247,7 +247,7 @@ describe('what can be marked', () => {
     await until('all leaders', () => diary.length === 3);
     expect(diary.toSorted()).toEqual(['a began', 'base base', 'own own']);
     await sleep(60_000);
-    expect(await app.get(LockService).inspect('poller')).toMatchObject({ waiters: [], waitingHere: 0 });
+    expect(await app.get(LockService).operations.inspect('poller')).toMatchObject({ waiters: [], waitingHere: 0 });
     await app.close();
   });
 

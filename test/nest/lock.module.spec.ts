@@ -261,7 +261,7 @@ describe('events and logs', () => {
     const key = 'a\u001b[2J\nb';
     const lost = await locks
       .withLock(key, { by: 'job\r\u009b' }, async (lock) =>
-        locks.forceRelease(key, { fence: lock.fence, by: 'a\u001bda', reason: 'It\nhangs.' }),
+        locks.operations.forceRelease(key, { fence: lock.fence, by: 'a\u001bda', reason: 'It\nhangs.' }),
       )
       .catch((error: unknown) => error as Error);
     await module.close();
@@ -292,7 +292,7 @@ describe('events and logs', () => {
     await locks.withLock('k', { by: 'Balance.credit' }, async () => {
       const giveUp = new AbortController();
       const waiting = outsideLocks(() => locks.withLock('k', { wait: '1m', signal: giveUp.signal }, () => 1)).catch(() => undefined);
-      await until('the wait', async () => (await locks.health()).waitingHere === 1);
+      await until('the wait', async () => (await locks.operations.health()).waitingHere === 1);
       giveUp.abort();
       await waiting;
     });
@@ -485,7 +485,7 @@ describe('several modules and applications', () => {
       const held = await second.get(LockService).acquire('held');
       await first.close();
       expect(await second.get(LockService).withLock('k', () => 'ran')).toBe('ran');
-      expect(await second.get(LockService).inspect('held')).toMatchObject({ fence: held.fence });
+      expect(await second.get(LockService).operations.inspect('held')).toMatchObject({ fence: held.fence });
       await second.close();
       if (name === 'Redis') {
         await expect(store.operator?.inspect('k')).rejects.toThrow('RedisLockStore was closed');
@@ -514,7 +514,7 @@ describe('several modules and applications', () => {
           const hears = new Promise((resolve) =>
             held.signal.addEventListener('abort', () => resolve((held.signal.reason as { reason: string }).reason)),
           );
-          await locks.forceRelease('k', { fence: held.fence });
+          await locks.operations.forceRelease('k', { fence: held.fence });
           const reason = await Promise.race([hears, sleep(2_000)]);
           await held.release().catch(() => undefined);
           return reason === 'forced';

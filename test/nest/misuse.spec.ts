@@ -336,16 +336,18 @@ describe('when a method is called', () => {
     await expect(locks.withLock([], () => 1)).rejects.toThrow(saying(/the key is an empty list/));
     await expect(locks.withLock(7 as never, () => 1)).rejects.toThrow(saying(/the key is 7\. Make sure that it is a string/));
     await expect(locks.withLock('k', undefined as never)).rejects.toThrow(/no function to run inside the lock/);
-    await expect(locks.inspect('')).rejects.toThrow(saying(/the key is empty/));
+    await expect(locks.operations.inspect('')).rejects.toThrow(saying(/the key is empty/));
     await expect(locks.withLock('k', { onBusy: 'ignore' as never }, () => 1)).rejects.toThrow(/onBusy is 'ignore'\. Use/);
-    await expect(locks.forceRelease('k', undefined as never)).rejects.toThrow(saying(/fence is undefined\. Pass the fence/));
-    await expect(locks.forceRelease('k', { fence: Number.NaN })).rejects.toThrow(saying(/fence is NaN\. Pass the fence that inspect/));
+    await expect(locks.operations.forceRelease('k', undefined as never)).rejects.toThrow(saying(/fence is undefined\. Pass the fence/));
+    await expect(locks.operations.forceRelease('k', { fence: Number.NaN })).rejects.toThrow(
+      saying(/fence is NaN\. Pass the fence that inspect/),
+    );
     const secret = class Secret {} as never;
-    await expect(locks.forceRelease('k', { fence: secret })).rejects.toThrow(
+    await expect(locks.operations.forceRelease('k', { fence: secret })).rejects.toThrow(
       saying(/fence is the class Secret\. Pass the fence that inspect/),
     );
-    await expect(locks.forceRelease(secret, { fence: 7 })).rejects.toThrow(saying(/a key is a function, not a string/));
-    await expect(locks.forceRelease(secret, undefined as never)).rejects.toThrow(saying(/a key is a function, not a string/));
+    await expect(locks.operations.forceRelease(secret, { fence: 7 })).rejects.toThrow(saying(/a key is a function, not a string/));
+    await expect(locks.operations.forceRelease(secret, undefined as never)).rejects.toThrow(saying(/a key is a function, not a string/));
   });
 });
 

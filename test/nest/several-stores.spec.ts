@@ -58,7 +58,7 @@ describe('locks in Redis and locks in PostgreSQL, in one application', () => {
   test('each method locks in the store that it names, and the same key of the other one is free', async () => {
     const [balances, others] = [(await start(await withReports())).get(Balances), (await start(await withReports())).get(Balances)];
     await balances.report(async () => {
-      expect(await answered(() => balances.reports.inspect('k'))).toMatchObject({
+      expect(await answered(() => balances.reports.operations.inspect('k'))).toMatchObject({
         by: expect.stringContaining('Balances.report') as unknown,
       });
       expect(await redis.client.keys('*lock:{k}')).toEqual([]);
@@ -66,7 +66,7 @@ describe('locks in Redis and locks in PostgreSQL, in one application', () => {
       await expect(others.report(() => 'ran')).rejects.toMatchObject({ code: 'LOCK_NOT_ACQUIRED' });
     });
     await balances.credit(async () => {
-      expect(await answered(() => balances.reports.inspect('k'))).toBeNull();
+      expect(await answered(() => balances.reports.operations.inspect('k'))).toBeNull();
       expect(await others.report(() => 'ran')).toBe('ran');
       await expect(others.credit(() => 'ran')).rejects.toMatchObject({ code: 'LOCK_NOT_ACQUIRED' });
     });

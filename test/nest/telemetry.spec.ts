@@ -83,7 +83,7 @@ test('telemetry is told of events and operations, and runs the code of a call', 
   await start({ store: new MemoryLockStore(), telemetry: recorder });
   const seen = await balances.credit('42', async () => {
     await balances.credit('42');
-    await locks.inspect('balance:42');
+    await locks.operations.inspect('balance:42');
     return [recorder.context.getStore(), Object.fromEntries(recorder.source.holds())];
   });
   expect(seen).toEqual(['balance:<customerId>', { 'balance:<customerId>': 1 }]);
@@ -191,7 +191,7 @@ describe('on a server', () => {
     await healthWith(locks);
     const lost = balances.credit('1', async () => {
       const [section] = recorder.sections as [LockedSection];
-      await locks.forceRelease('balance:1', { fence: section.fence });
+      await locks.operations.forceRelease('balance:1', { fence: section.fence });
       await until('the loss', async () => section.signal.aborted, 10_000);
       return 'ran on';
     });
@@ -209,7 +209,7 @@ describe('on a server', () => {
     const held = await locks.acquire('k', { ttl: '3s' });
     await locks.withLock('k', { ticket: held.makeTicket() }, () => undefined);
     await until('a renewal', async () => recorder.operations.some(({ operation }) => operation === 'renew'), 10_000);
-    expect(await locks.inspect('k')).toMatchObject({ fence: held.fence });
+    expect(await locks.operations.inspect('k')).toMatchObject({ fence: held.fence });
     const waiting = [1, 2].map((n) => locks.withLock('k', { minHold: 1 }, () => n));
     await held.release();
     expect(await Promise.all(waiting)).toEqual([1, 2]);

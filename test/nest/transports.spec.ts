@@ -433,7 +433,7 @@ test.each([
   const orders = module.get(Orders);
   const send = (id: string, signal?: AbortSignal): Promise<Response> =>
     fetch(`http://127.0.0.1:${port}/orders/${id}/shipment`, { method: 'POST', signal: signal ?? null });
-  const waiting = async (): Promise<number> => (await orders.locks.inspect('order:7'))?.waitingHere ?? 0;
+  const waiting = async (): Promise<number> => (await orders.locks.operations.inspect('order:7'))?.waitingHere ?? 0;
 
   const elsewhere = await orders.locks.acquire('order:7');
   const client = new AbortController();

@@ -99,7 +99,7 @@ test('a body that throws after its call was rejected has its error in the log', 
   const { locks, close } = await start({ store: new MemoryLockStore(), ttl: 1_000 });
   const call = locks.withLock('k', { by: 'Jobs.hangs' }, async (lock) => {
     const told = once(lock.signal, 'abort');
-    await locks.forceRelease('k', { fence: lock.fence });
+    await locks.operations.forceRelease('k', { fence: lock.fence });
     await told;
     await call.catch(() => undefined);
     throw new Error('nobody waits for this');

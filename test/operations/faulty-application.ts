@@ -73,7 +73,7 @@ export class FaultyApplication {
   }
 
   health(store: string): Promise<LockHealth> {
-    return this.#locks(store).health();
+    return this.#locks(store).operations.health();
   }
 
   /** Has calls go on in a store, one after the other, until it is closed. */

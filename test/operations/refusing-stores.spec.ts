@@ -138,18 +138,18 @@ test.each(CASES)(
     })();
     try {
       await world.store.open?.({ prefix: 'lock', warn: () => undefined });
-      await until('up', async () => (await locks.health()).status === 'up');
+      await until('up', async () => (await locks.operations.health()).status === 'up');
       expect(troubles).toEqual([]);
       await world.take();
-      await until('down', async () => (await locks.health({ downAfter: 1_500 })).status === 'down');
-      await until('why', async () => (await locks.health()).failure !== undefined);
-      const { reasons, reachable, majority } = await locks.health();
+      await until('down', async () => (await locks.operations.health({ downAfter: 1_500 })).status === 'down');
+      await until('why', async () => (await locks.operations.health()).failure !== undefined);
+      const { reasons, reachable, majority } = await locks.operations.health();
       expect({ reason: reasons[0], reachable }).toEqual({ reason: majority === undefined ? 'failing' : 'noMajority', reachable: true });
       await until('a line', () => troubles.length > 0);
       const details = troubles.flatMap((trouble) => (trouble.type === 'storeUnavailable' ? trouble.error.detail : trouble.type));
       expect(details.filter((detail) => says.test(detail))).toHaveLength(1);
       await world.giveBack();
-      await until('up', async () => (await locks.health()).status === 'up', 10_000);
+      await until('up', async () => (await locks.operations.health()).status === 'up', 10_000);
     } finally {
       over.abort();
       await calls;

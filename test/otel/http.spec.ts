@@ -108,7 +108,7 @@ describe.each([
     let answer: Promise<string> | undefined;
     first.get(Balances).bodies.set('first', async () => {
       answer = context.with(ROOT_CONTEXT, () => credit(second, 'second'));
-      await until('the second request waits', async () => (await second.get(LockService).health()).waitingHere === 1);
+      await until('the second request waits', async () => (await second.get(LockService).operations.health()).waitingHere === 1);
     });
     expect([await credit(first, 'first'), await answer]).toEqual(['7', '7']);
     await until('the ends of the requests', () => spans.ended.filter(({ name }) => name.startsWith('request')).length === 2);

@@ -139,7 +139,7 @@ test('two applications contend: the one that waits has a span of its wait, behin
   await spans.inside('first', () =>
     one.balances.credit('customer-4242', async () => {
       waits = spans.inside('second', () => other.balances.credit('customer-4242', activeSpan));
-      await until('that it waits', async () => (await other.locks.health()).waitingHere === 1);
+      await until('that it waits', async () => (await other.locks.operations.health()).waitingHere === 1);
       const isKnownAt = performance.now();
       await sleep(50);
       heldMs = performance.now() - isKnownAt;
@@ -213,7 +213,7 @@ test('a wait is linked to the span in which the lock was taken, in whichever pro
   const [{ locks }, other] = [await onRedis(), await onRedis()];
   const held = await spans.inside('night run', () => other.locks.acquire('report', { ttl: '1m' }));
   const { traceId, spanId } = spans.one('night run').spanContext();
-  expect((await locks.inspect('report'))?.by).toContain(` (trace=${traceId} span=${spanId})`);
+  expect((await locks.operations.inspect('report'))?.by).toContain(` (trace=${traceId} span=${spanId})`);
   await spans.inside('request', () => locks.tryAcquire('report', { name: 'blocked' }));
   expect(spans.one('wait_for lock blocked').links).toMatchObject([{ context: { traceId, spanId, isRemote: true } }]);
   await held.release();
@@ -232,7 +232,7 @@ test.each<[string, OtelTelemetryOptions]>([
     ['of a trace that is not sampled', () => context.with(trace.setSpanContext(ROOT_CONTEXT, unsampled), acquire)],
   ]);
   const held = await (inside.get(name) ?? acquire)();
-  expect([name, (await locks.inspect('k'))?.by]).toEqual([name, `${hostname()} (pid ${process.pid}) plain`]);
+  expect([name, (await locks.operations.inspect('k'))?.by]).toEqual([name, `${hostname()} (pid ${process.pid}) plain`]);
   await held.release();
 });
 
@@ -463,7 +463,7 @@ test.each(Object.keys(BROKEN))('a provider that %s changes nothing for the locks
     ['1', undefined],
   ]);
   await expect(balances.credit('1', () => Promise.reject(new Error('its own')))).rejects.toThrow('its own');
-  expect(await locks.inspect('balance:1')).toBeNull();
+  expect(await locks.operations.inspect('balance:1')).toBeNull();
 });
 
 test.each([

@@ -36,7 +36,7 @@ beforeAll(async () => {
   await Promise.all([refund.until('calls'), report.until('ended')]);
   // Somebody has released a lock by force before.
   const hanging = await running.locks.acquire('import:acme', { ttl: '2m', by: 'CatalogImport.run' });
-  await running.locks.forceRelease('import:acme', { fence: hanging.fence, by: 'grace', reason: 'The import hangs.' });
+  await running.locks.operations.forceRelease('import:acme', { fence: hanging.fence, by: 'grace', reason: 'The import hangs.' });
   browser = await startBrowser();
 }, PATIENCE_MS);
 afterAll(async () => {

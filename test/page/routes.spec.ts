@@ -115,7 +115,7 @@ describe.each(Object.keys(PLATFORMS) as (keyof typeof PLATFORMS)[])('on %s', (pl
     );
     expect((await released.expect(200)).body).toEqual({ outcome: 'released' });
     await until('the loss is told with who caused it', async () =>
-      (await running.locks.incidents()).some(
+      (await running.locks.operations.incidents()).some(
         ({ type, forcedBy }) => type === 'lost' && forcedBy?.by === 'ada (page)' && forcedBy.reason === 'It hangs.',
       ),
     );

@@ -81,7 +81,7 @@ test('a server that is compatible with PostgreSQL is named in the health and in 
   expect(warnings.filter((text) => text.startsWith('CockroachDB has no LISTEN and NOTIFY'))).toHaveLength(1);
   await store.ensureSchema();
   await open();
-  expect(await makeLocks(store).health()).toMatchObject({ reachable: true, server: 'CockroachDB' });
+  expect(await makeLocks(store).operations.health()).toMatchObject({ reachable: true, server: 'CockroachDB' });
 });
 
 test('Aurora is known by its function, and is no warning', async () => {
@@ -91,7 +91,7 @@ test('Aurora is known by its function, and is no warning', async () => {
   stores.push(store);
   await store.ensureSchema();
   await store.open({ prefix: 'lock', warn: (text) => warnings.push(text) });
-  expect(await makeLocks(store).health()).toMatchObject({ server: 'Aurora' });
+  expect(await makeLocks(store).operations.health()).toMatchObject({ server: 'Aurora' });
   expect(warnings.join()).not.toMatch(/Aurora|CockroachDB/);
 });
 
@@ -99,8 +99,8 @@ test('a database that is gone is degraded at first, down when it has been gone f
   const locks = await openLocks(throughProxy());
   await healthWith(locks);
   proxy.mode = 'refuse';
-  expect(await locks.health({ downAfter: '10m' })).toMatchObject({ status: 'degraded', reachable: false });
-  await until('down', async () => (await locks.health({ downAfter: 300 })).status === 'down');
+  expect(await locks.operations.health({ downAfter: '10m' })).toMatchObject({ status: 'degraded', reachable: false });
+  await until('down', async () => (await locks.operations.health({ downAfter: 300 })).status === 'down');
   proxy.mode = 'pass';
   expect(await healthWith(locks)).toMatchObject({ status: 'up', reachable: true, hearsTurns: true });
 });
@@ -109,7 +109,7 @@ test('a database that answers nothing is found within a second or so', async () 
   const locks = await openLocks(throughProxy());
   await healthWith(locks);
   proxy.mode = 'blackhole';
-  expect(await locks.health()).toMatchObject({ status: 'degraded', reachable: false });
+  expect(await locks.operations.health()).toMatchObject({ status: 'degraded', reachable: false });
 });
 
 test('a process that hears no turns is degraded', async () => {
@@ -125,8 +125,8 @@ test('a database that is read-only is down without a call, and up again with its
   await setReadOnly('on');
   try {
     expect(await healthWith(locks, 'readOnly')).toMatchObject({ reachable: true, refuses: 'readOnly' });
-    expect(await locks.health({ downAfter: '10m' })).toMatchObject({ status: 'degraded' });
-    await until('down', async () => (await locks.health({ downAfter: 300 })).status === 'down');
+    expect(await locks.operations.health({ downAfter: '10m' })).toMatchObject({ status: 'degraded' });
+    await until('down', async () => (await locks.operations.health({ downAfter: 300 })).status === 'down');
   } finally {
     await setReadOnly('off');
   }
@@ -153,7 +153,7 @@ test('one of two databases that is read-only degrades it', async () => {
   await setReadOnly('on');
   try {
     const members = JSON.stringify([{ reachable: true }, { reachable: true, refuses: 'readOnly' }]);
-    await until('a database that is read-only', async () => JSON.stringify((await locks.health()).members) === members);
+    await until('a database that is read-only', async () => JSON.stringify((await locks.operations.health()).members) === members);
     expect(await healthWith(locks, 'membersAway')).toMatchObject({ status: 'degraded' });
   } finally {
     await setReadOnly('off');

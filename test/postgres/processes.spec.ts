@@ -74,7 +74,7 @@ async function startWaiter(key: string, place: number): Promise<{ child: ChildPr
   children.push(child);
   await once(child, 'message');
   const granted = once(child, 'message').then(([message]) => message as unknown);
-  await until('its place in the queue', async () => (await locks.inspect(key))?.waiters.length === place);
+  await until('its place in the queue', async () => (await locks.operations.inspect(key))?.waiters.length === place);
   return { child, granted };
 }
 
@@ -126,7 +126,7 @@ test('a process that is stopped for longer than its lease knows when it goes on,
   expect(lock.fence).toBeGreaterThan(holder.fence);
   goOn(holder.child.pid as number);
   expect(await holder.leave()).toBe(false);
-  expect(await locks.inspect('k')).toMatchObject({ fence: lock.fence, holds: 1 });
+  expect(await locks.operations.inspect('k')).toMatchObject({ fence: lock.fence, holds: 1 });
   await lock.release();
 });
 
@@ -140,7 +140,7 @@ describe('shutdown', () => {
     const held = await locks.acquire('taken');
     application.begin('run', 'taken', { wait: 30_000 });
     await until('both places', async () => {
-      const waiters = await Promise.all(['job', 'taken'].map(async (key) => (await locks.inspect(key))?.waiters.length));
+      const waiters = await Promise.all(['job', 'taken'].map(async (key) => (await locks.operations.inspect(key))?.waiters.length));
       return waiters.every((count) => count === 1);
     });
     application.child.kill('SIGTERM');

@@ -135,7 +135,7 @@ describe('a server that was away at the start', () => {
     const acquiring = locks.acquire('k', { wait: 0 });
     await expect(acquiring).rejects.toThrow(saying(/pool \d of 2 leads to a database that other processes know as \d of 2/));
     await expect(acquiring).rejects.toBeInstanceOf(LockConfigurationError);
-    await expect(locks.inspect('k')).rejects.toBeInstanceOf(LockConfigurationError);
+    await expect(locks.operations.inspect('k')).rejects.toBeInstanceOf(LockConfigurationError);
   });
 
   test('grants nothing with the schema of another version, until that is mended', async () => {
@@ -213,7 +213,7 @@ describe('a connection of the pool', () => {
     await client.query('BEGIN');
     client.release();
     const lock = await locks.acquire('k');
-    expect(await others.inspect('k')).toMatchObject({ fence: lock.fence });
+    expect(await others.operations.inspect('k')).toMatchObject({ fence: lock.fence });
     await lock.release();
   });
 
@@ -223,7 +223,7 @@ describe('a connection of the pool', () => {
     const others = await openLocks(server.pool());
     await giveBack(pool, 'BEGIN');
     const lock = await locks.acquire('k');
-    expect(await others.inspect('k')).toMatchObject({ fence: lock.fence });
+    expect(await others.operations.inspect('k')).toMatchObject({ fence: lock.fence });
     await lock.release();
   });
 
@@ -330,7 +330,7 @@ describe('a standby', () => {
     await standby.query('SELECT pg_promote()');
     expect(await waiting).toBeGreaterThan(first.fence);
     // The lock that was held came along.
-    expect(await locks.inspect('k')).toMatchObject({ fence: first.fence });
+    expect(await locks.operations.inspect('k')).toMatchObject({ fence: first.fence });
     await stores[0]?.close();
     await primary.stop();
     await stores[1]?.close();
@@ -367,8 +367,8 @@ describe('a server that refuses', () => {
       await locks.withLock('k', { ticket: lock.makeTicket() }, () => undefined);
       const queued = locks.withLock('k', { reentry: 'never', wait: 50 }, () => undefined);
       await expect(queued).rejects.toMatchObject({ reason: 'busy' });
-      expect(await locks.inspect('k')).toMatchObject({ fence: lock.fence });
-      await locks.forceRelease('k', { fence: lock.fence });
+      expect(await locks.operations.inspect('k')).toMatchObject({ fence: lock.fence });
+      await locks.operations.forceRelease('k', { fence: lock.fence });
       await until('that it was notified', () => lock.signal.aborted);
     });
     await expect(call).rejects.toMatchObject({ reason: 'forced' });

@@ -54,7 +54,7 @@ test.each([
 ] as const)('a server that answers and is %s has no vote, without a call, until that ends', async (refuses, begin, end) => {
   // A connection to a replica is made anew from time to time, and is not there for a moment.
   const untilMembers = (...members: readonly object[]): Promise<void> =>
-    until('the members', async () => JSON.stringify((await locks.health()).members) === JSON.stringify(members));
+    until('the members', async () => JSON.stringify((await locks.operations.health()).members) === JSON.stringify(members));
   const call = (place: number, [command, ...words]: typeof begin | typeof end): Promise<unknown> =>
     stores.quorum.at(place).client.call(command, ...words);
   const refusing = { reachable: true, voting: false, refuses };
@@ -77,7 +77,10 @@ test('servers that restarted answer, and do not vote', async () => {
     await stores.quorum.at(place).kill();
     await stores.quorum.at(place).start();
   }
-  await until('that they are connected again', async () => (await locks.health()).members?.every(({ reachable }) => reachable) === true);
+  await until(
+    'that they are connected again',
+    async () => (await locks.operations.health()).members?.every(({ reachable }) => reachable) === true,
+  );
   expect(await healthWith(locks, 'noMajority', 'membersAway')).toMatchObject({
     status: 'down',
     reachable: true,
@@ -88,5 +91,5 @@ test('servers that restarted answer, and do not vote', async () => {
 test('one server that evicts is shown', async () => {
   await stores.quorum.at(2).client.config('SET', 'maxmemory-policy', 'allkeys-lru');
   const other = makeLocks(await stores.open());
-  expect(await other.health()).toMatchObject({ evicts: true });
+  expect(await other.operations.health()).toMatchObject({ evicts: true });
 });

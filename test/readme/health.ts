@@ -1,13 +1,13 @@
 import { Controller, Get } from '@nestjs/common';
 import { HealthCheck, HealthCheckService, HealthIndicatorService } from '@nestjs/terminus';
-import { LockService } from 'nestjs-distributed-lock';
+import { LockOperations } from 'nestjs-distributed-lock';
 
 @Controller()
 export class HealthController {
   constructor(
     private readonly health: HealthCheckService,
     private readonly indicators: HealthIndicatorService,
-    private readonly locks: LockService,
+    private readonly locks: LockOperations,
   ) {}
 
   @Get('ready')
@@ -17,7 +17,7 @@ export class HealthController {
   }
 }
 
-export async function report(locks: LockService): Promise<object> {
+export async function report(locks: LockOperations): Promise<object> {
   const { status, reasons, latencyMs } = await locks.health();
   return { status, reasons, latencyMs };
 }

@@ -129,8 +129,8 @@ test('the same key with another body is told 422, of another customer it is anot
 test('where the lock is lost, two payments run at once, and the primary key lets one of them commit', async () => {
   const { answer, goOn } = await begin({ key: 'lost' });
   const locks = applications[0].get(LockService);
-  const held = await answered(() => locks.inspect('payment:42:lost'));
-  await answered(() => locks.forceRelease('payment:42:lost', { fence: held?.fence as number }));
+  const held = await answered(() => locks.operations.inspect('payment:42:lost'));
+  await answered(() => locks.operations.forceRelease('payment:42:lost', { fence: held?.fence as number }));
   const second = pay({ key: 'lost', to: 1, path: 'patient-payments' });
   await until('both wait', async () => (await waitingForTable()) === 2);
   await goOn();

@@ -1,6 +1,6 @@
 // The code of docs/operations/page.md.
 import { Module, type CanActivate } from '@nestjs/common';
-import { LockModule, RedisLockStore, type LockService } from 'nestjs-distributed-lock';
+import { LockModule, RedisLockStore, type LockOperations } from 'nestjs-distributed-lock';
 import { LockPageModule } from 'nestjs-distributed-lock/page';
 
 declare class AdminGuard implements CanActivate {
@@ -24,7 +24,7 @@ export const withActions = [
   LockPageModule.forRoot({ guards: [AdminGuard], actions: ({ user }: { user: Operator }) => user.mayRelease && user.name }),
 ];
 
-export async function printLastIncident(locks: LockService): Promise<void> {
+export async function printLastIncident(locks: LockOperations): Promise<void> {
   const [last] = await locks.incidents({ since: '1h' });
   console.log(last?.at, last?.type, last?.key, last?.site, last?.reason);
 }

@@ -1,8 +1,8 @@
 /** The code of docs/operations/listing.md and deadlocks.md. */
-import { LockModule, type LockService, type LockStore } from 'nestjs-distributed-lock';
+import { LockModule, type LockOperations, type LockStore } from 'nestjs-distributed-lock';
 
 export class Operators {
-  constructor(private readonly locks: LockService) {}
+  constructor(private readonly locks: LockOperations) {}
 
   async print(): Promise<void> {
     const list = this.locks.list({ prefix: 'balance:', limit: 100 });

@@ -54,7 +54,7 @@ test('calls that wait for a server which grants nothing do not ask it each by it
   await locks.withLock('k', () => undefined);
   await server.client.config('SET', 'maxmemory', '1');
   const calls = Array.from({ length: 300 }, (_, at) => locks.withLock(`k${at}`, () => undefined));
-  await until('that the store counts as away', async () => ((await locks.health()).refusingMs ?? 0) > 2_000);
+  await until('that the store counts as away', async () => ((await locks.operations.health()).refusingMs ?? 0) > 2_000);
   const scripts = async (): Promise<number> =>
     [...(await server.client.info('commandstats')).matchAll(/^cmdstat_evalsha:calls=(\d+)/gm)].reduce(
       (sum, [, count]) => sum + Number(count),

@@ -54,7 +54,7 @@ test.each<[string, (options: object) => RedisSource]>([
   await store.open({ prefix: 'lock', warn: noWarning });
   const locks = makeLocks(store, { wait: 20_000 });
   expect(await locks.withLock('k', () => 'ran')).toBe('ran');
-  await until('the subscription', async () => (await locks.health()).hearsTurns === true);
+  await until('the subscription', async () => (await locks.operations.health()).hearsTurns === true);
   await store.close();
   const distrusting = new RedisLockStore(make({ ...tls(), ca: undefined }));
   const opening = distrusting.open({ prefix: 'lock', warn: noWarning }).finally(() => distrusting.close());

@@ -150,7 +150,7 @@ async function seenOf(locks: LockService, other: LockService, keys: readonly str
   await fault.end?.();
   const granted = await waits;
   // The store is asked, whatever the lease says.
-  const found = await locks.inspect(held);
+  const found = await locks.operations.inspect(held);
   return [outcomes[0], granted, found?.fence === mine.fence && mine.isHeld() ? 'kept' : 'lost'].join(' | ');
 }
 

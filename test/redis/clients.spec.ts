@@ -100,9 +100,9 @@ describe.each(CLIENTS)('with %s', (name, make) => {
       (lock) => new Promise((_, reject) => lock.signal.addEventListener('abort', () => reject(lock.signal.reason as Error))),
     );
     lost.catch(() => undefined);
-    await until('the lock is held', async () => (await there.inspect('k')) !== null);
-    const { fence } = (await there.inspect('k')) as { fence: number };
-    expect(await there.forceRelease('k', { fence })).toBe(true);
+    await until('the lock is held', async () => (await there.operations.inspect('k')) !== null);
+    const { fence } = (await there.operations.inspect('k')) as { fence: number };
+    expect(await there.operations.forceRelease('k', { fence })).toBe(true);
     await expect(lost).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'forced' });
 
     expect(await there.withLock('k', () => searched(stores[0]))).toEqual(['k']);

@@ -71,7 +71,7 @@ describe("a server's clock that jumps ahead", () => {
     expect(held.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
     expect(held.isHeld()).toBe(false);
     await held.release();
-    expect((await other.inspect('k'))?.fence).toBe(lock.fence);
+    expect((await other.operations.inspect('k'))?.fence).toBe(lock.fence);
     await lock.release();
   });
 
@@ -81,9 +81,9 @@ describe("a server's clock that jumps ahead", () => {
     for (let count = 0; count < 4; count++) {
       const service = makeLocks(await openStore());
       waiting.push(service.withLock('k', { wait: 20_000 }, ({ fence }) => fence));
-      await until('its place', async () => (await locks.inspect('k'))?.waiters.length === count + 1);
+      await until('its place', async () => (await locks.operations.inspect('k'))?.waiters.length === count + 1);
     }
-    expect((await locks.inspect('k'))?.waiters).toHaveLength(4);
+    expect((await locks.operations.inspect('k'))?.waiters).toHaveLength(4);
     clock.set(HOUR_MS);
     const startedAt = performance.now();
     const fences = await Promise.all(waiting);
@@ -103,7 +103,7 @@ describe("a server's clock that is set back", () => {
       entered = true;
       return fence;
     });
-    await until('its place', async () => (await locks.inspect('k'))?.waiters.length === 1);
+    await until('its place', async () => (await locks.operations.inspect('k'))?.waiters.length === 1);
     clock.set(-HOUR_MS);
     // It has gone on for longer than its ttl, by renewals alone.
     const renewals = store.renewals;

@@ -165,7 +165,7 @@ describe.each([
     await client.destroy();
     expect(await locks.tryAcquire('k')).toBeNull();
     await held.release();
-    expect(await locks.inspect('k')).toBeNull();
+    expect(await locks.operations.inspect('k')).toBeNull();
     await stores.pop()?.close();
     await until('that its connections are gone', async () => (await connections()).every((id) => before.includes(id)));
   });

@@ -42,7 +42,7 @@ test('a client that queues nothing before it is connected is checked at the star
   expect(warnings).toEqual([expect.stringMatching(/maxmemory-policy is allkeys-lru/)]);
   const held = await locks.acquire('k', { ttl: '60s' });
   const found: string[] = [];
-  for await (const locked of locks.list({ prefix: 'k' })) {
+  for await (const locked of locks.operations.list({ prefix: 'k' })) {
     found.push(locked.key);
   }
   expect(found).toEqual(['k']);

@@ -120,7 +120,7 @@ test('each master answers for the health of a cluster, which names no node', asy
   const locks = await openLocks();
   let health: LockHealth | undefined;
   await until('that locks are up', async () => {
-    health = await locks.health();
+    health = await locks.operations.health();
     return health.status === 'up';
   });
   // What the start could not ask in time is not known.
@@ -155,7 +155,7 @@ test('a master that is full degrades a cluster, without a call, until that ends:
 
   await Promise.all([...shards.keys()].map(({ client }) => client.config('SET', 'maxmemory', 1)));
   expect(await healthWith(locks, 'full', 'membersAway')).toMatchObject({ refuses: 'full' });
-  await until('down', async () => (await locks.health({ downAfter: 300 })).status === 'down');
+  await until('down', async () => (await locks.operations.health({ downAfter: 300 })).status === 'down');
   await Promise.all([...shards.keys()].map(({ client }) => client.config('SET', 'maxmemory', 0)));
   expect(await healthWith(locks)).toMatchObject({ status: 'up' });
 });
@@ -168,7 +168,7 @@ test('a master that became a replica sends its callers on: nothing is wrong with
   const [replica] = (await cluster.replicasOf(master)) as [RedisServer];
   await replica.client.call('CLUSTER', 'FAILOVER');
   await cluster.promoted([replica]);
-  expect((await locks.health()).members).not.toContainEqual(expect.objectContaining({ refuses: expect.anything() }));
+  expect((await locks.operations.health()).members).not.toContainEqual(expect.objectContaining({ refuses: expect.anything() }));
   await locks.withLock(key, () => undefined);
   expect(await healthWith(locks)).toMatchObject({ status: 'up' });
 });
@@ -187,7 +187,7 @@ test('every script stays in one slot, whatever the key is called', async () => {
   );
   const all = await locks.acquire(keys, { ttl: 60_000 });
   await expect(locks.tryAcquire(keys[7] as string)).resolves.toBeNull();
-  expect(await locks.forceRelease(keys[7] as string, { fence: all.fenceOf(keys[7] as string) })).toBe(true);
+  expect(await locks.operations.forceRelease(keys[7] as string, { fence: all.fenceOf(keys[7] as string) })).toBe(true);
   await until('the forced release', () => all.signal.aborted);
   expect(all.signal.reason).toMatchObject({ reason: 'forced' });
   await all.release();
@@ -366,7 +366,7 @@ test('a holder is notified of a forced release that was made at another node', a
   const [holder, operator] = [await openLocks(), await openLocks()];
   for (const [key] of (await keysOfEachShard(1)).values() as Iterable<[string]>) {
     const { fence, signal } = await holder.acquire(key, { ttl: 10_000 });
-    expect(await operator.forceRelease(key, { fence })).toBe(true);
+    expect(await operator.operations.forceRelease(key, { fence })).toBe(true);
     // The renewal, which would find out as well, is 3 s away.
     await until('word of the forced release', () => signal.aborted, 1_000);
     expect(signal.reason).toMatchObject({ reason: 'forced' });

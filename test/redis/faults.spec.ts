@@ -41,9 +41,9 @@ describe('a reply that is lost', () => {
     const fence = await server.client.hget(lockOf('k'), 'fence');
     const lock = await acquiring;
     expect(String(lock.fence)).toBe(fence);
-    expect(await locks.inspect('k')).toMatchObject({ holds: 1 });
+    expect(await locks.operations.inspect('k')).toMatchObject({ holds: 1 });
     await lock.release();
-    expect(await locks.inspect('k')).toBeNull();
+    expect(await locks.operations.inspect('k')).toBeNull();
   });
 
   testInWorld("acquire's, with a caller who gives up: the lock is released again", async ({ server, proxy, locks }) => {
@@ -347,7 +347,7 @@ testInWorld('notifications of forced releases arrive again after the subscriptio
   await server.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
   await until('a new subscription', async () => (await subscribedIds(server)).length > 0);
   const call = locks.withLock('k', { ttl: 60_000 }, async (lock) => {
-    await locks.forceRelease('k', { fence: lock.fence });
+    await locks.operations.forceRelease('k', { fence: lock.fence });
     await until('the forced release', () => lock.signal.aborted);
     expect(lock.isHeld()).toBe(false);
   });
@@ -364,7 +364,7 @@ testInWorld('a half-open subscription is noticed by its pings, and made anew', a
   // The server may still have the half-open one.
   await until('a new subscription', async () => (await subscribedIds(server)).some((id) => !before.includes(id)));
   const call = locks.withLock('k', { ttl: 60_000 }, async (lock) => {
-    await locks.forceRelease('k', { fence: lock.fence });
+    await locks.operations.forceRelease('k', { fence: lock.fence });
     await until('the forced release', () => lock.signal.aborted);
     expect(lock.isHeld()).toBe(false);
   });

@@ -47,7 +47,7 @@ test('a foreign key in the place of a queue keeps no lock taken: a release frees
 test('a forced release frees it as well', async () => {
   const lock = await locks.acquire('k', { ttl: '10m' });
   await server.client.set(QUEUE, 'mine');
-  expect(await locks.forceRelease('k', { fence: lock.fence })).toBe(true);
+  expect(await locks.operations.forceRelease('k', { fence: lock.fence })).toBe(true);
   expect(await server.client.exists(LOCK)).toBe(0);
 });
 

@@ -49,7 +49,7 @@ async function openSwiftLocks(): Promise<LockService> {
 /** The next health of a server that answers: a machine may stall. */
 async function nextHealth(locks: LockService): Promise<LockHealth> {
   let health: LockHealth | undefined;
-  await until('an answer', async () => (health = await locks.health()).reachable);
+  await until('an answer', async () => (health = await locks.operations.health()).reachable);
   return health as LockHealth;
 }
 
@@ -77,7 +77,7 @@ test('a check costs one TIME, one INFO and one PUBLISH, and stores nothing, and 
   await server.client.config('RESETSTAT');
   const before = await server.client.dbsize();
   for (let check = 0; check < 5; check++) {
-    await locks.health();
+    await locks.operations.health();
   }
   const counts = await server.commandCounts();
   counts.delete('config|resetstat');
@@ -115,9 +115,9 @@ test('a server that is gone is degraded at first, and down when it has been gone
   const locks = await openLocks();
   await healthWith(locks);
   proxy.mode = 'refuse';
-  expect(await locks.health({ downAfter: '10m' })).toMatchObject({ status: 'degraded', reachable: false });
-  await until('down', async () => (await locks.health({ downAfter: 300 })).status === 'down');
-  const { unreachableMs, reasons } = await locks.health();
+  expect(await locks.operations.health({ downAfter: '10m' })).toMatchObject({ status: 'degraded', reachable: false });
+  await until('down', async () => (await locks.operations.health({ downAfter: 300 })).status === 'down');
+  const { unreachableMs, reasons } = await locks.operations.health();
   expect(unreachableMs).toBeGreaterThanOrEqual(300);
   expect(reasons).toContain('unreachable');
   proxy.mode = 'pass';
@@ -128,7 +128,7 @@ test('a server that answers nothing is found within a second or so', async () =>
   const locks = await openLocks();
   await healthWith(locks);
   proxy.mode = 'blackhole';
-  expect(await locks.health()).toMatchObject({ status: 'degraded', reachable: false });
+  expect(await locks.operations.health()).toMatchObject({ status: 'degraded', reachable: false });
 });
 
 test('a process that hears no turns is degraded', async () => {
@@ -150,8 +150,8 @@ test.each([
     await healthWith(locks);
     await server.client.call(begin, ...before);
     expect(await healthWith(locks, reason)).toMatchObject({ reachable: true, refuses: reason });
-    expect(await locks.health({ downAfter: '10m' })).toMatchObject({ status: 'degraded' });
-    await until('down', async () => (await locks.health({ downAfter: 300 })).status === 'down');
+    expect(await locks.operations.health({ downAfter: '10m' })).toMatchObject({ status: 'degraded' });
+    await until('down', async () => (await locks.operations.health({ downAfter: 300 })).status === 'down');
     await expect(locks.acquire('k', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
     await server.client.call(end, ...after);
     expect(await healthWith(locks)).toMatchObject({ status: 'up', reachable: true });
@@ -258,7 +258,7 @@ describe('a clock that is off', () => {
 test('a store that was closed does not answer', async () => {
   const locks = await openLocks();
   await stores[0]?.close();
-  expect(await locks.health()).toMatchObject({ status: 'degraded', reachable: false });
+  expect(await locks.operations.health()).toMatchObject({ status: 'degraded', reachable: false });
 });
 
 test('a client that is given keeps its name and password to itself', async () => {
@@ -267,7 +267,7 @@ test('a client that is given keeps its name and password to itself', async () =>
   const store = new RedisLockStore(client);
   stores.push(store);
   await store.open({ prefix: 'lock', warn: () => undefined });
-  const said = JSON.stringify(await makeLocks(store).health());
+  const said = JSON.stringify(await makeLocks(store).operations.health());
   expect(said).not.toMatch(/topsecret|locker|127\.0|\bhost/);
   client.disconnect();
 });

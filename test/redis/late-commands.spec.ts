@@ -80,7 +80,7 @@ test('a join that the network held up keeps no lock taken after its holder has l
   const ticket = held.makeTicket();
   await learnClock(far);
   await arriveLate(() => far.acquire('k', { ttl: TTL_MS, wait: 0, ticket }));
-  expect(await near.inspect('k')).toMatchObject({ holds: 1 });
+  expect(await near.operations.inspect('k')).toMatchObject({ holds: 1 });
   await held.release();
   expect(await server.client.exists('lock:lock:{k}')).toBe(0);
 });

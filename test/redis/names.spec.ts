@@ -82,7 +82,7 @@ test('each key excludes itself, and nothing else', async () => {
   for (const [at, key] of NAMES.entries()) {
     expect(await elsewhere.tryAcquire(key)).toBeNull();
     await held[at]?.release();
-    expect((await locks.inspect(key)) ?? 'free').toBe('free');
+    expect((await locks.operations.inspect(key)) ?? 'free').toBe('free');
     const again = await elsewhere.tryAcquire(key);
     expect(again?.isHeld()).toBe(true);
   }
@@ -105,7 +105,7 @@ test('each key has a queue of its own, and a waiter is notified of its turn with
 test('a holder is notified of a forced release with that very key', async () => {
   const held = await Promise.all(NAMES.map((key) => locks.acquire(key, { ttl: '10m' })));
   for (const [at, lock] of held.entries()) {
-    expect(await locks.forceRelease(NAMES[at] as string, { fence: lock.fence })).toBe(true);
+    expect(await locks.operations.forceRelease(NAMES[at] as string, { fence: lock.fence })).toBe(true);
     await until('the forced release', () => !lock.isHeld());
     expect(held.filter((other) => other.isHeld())).toHaveLength(NAMES.length - at - 1);
   }
@@ -136,8 +136,8 @@ test.each([
     () => locks.acquire(key),
     () => locks.tryAcquire(key),
     () => locks.withLock(key, () => 1),
-    () => locks.inspect(key),
-    () => locks.forceRelease(key, { fence: 1 }),
+    () => locks.operations.inspect(key),
+    () => locks.operations.forceRelease(key, { fence: 1 }),
   ];
   for (const call of calls) {
     const error: unknown = await Promise.resolve()

@@ -193,7 +193,7 @@ test('a client that is not connected, or was closed by its owner, is duplicated 
   client.destroy();
   expect(await locks.tryAcquire('k')).toBeNull();
   await held.release();
-  expect((await locks.inspect('k')) === null).toBe(true);
+  expect((await locks.operations.inspect('k')) === null).toBe(true);
 });
 
 test('the database, the user and the password of a client are those of the connections', async () => {
@@ -260,7 +260,7 @@ describe.each([
     const onReAuthenticationError = (error: unknown): unknown => refused.push(error);
     const provider = { type: 'streaming-credentials-provider', subscribe, onReAuthenticationError };
     const locks = await openLocks(create({ url: server.url, credentialsProvider: provider as never }));
-    await until('the subscription', async () => (await locks.health()).hearsTurns === true);
+    await until('the subscription', async () => (await locks.operations.health()).hearsTurns === true);
     await server.client.config('RESETSTAT');
     listeners.forEach((onNext) => onNext({ username: 'default', password: 'other' }));
     // On the other connection they are.
@@ -300,7 +300,7 @@ describe.each([
     const locks = await openLocks(create({ url: server.url, credentialsProvider: provider }), warn);
     for (let cuts = 0; cuts < 2; cuts++) {
       expect(await locks.withLock('k', () => 'ran')).toBe('ran');
-      await until('both connections', async () => (await locks.health()).hearsTurns === true && active === 2);
+      await until('both connections', async () => (await locks.operations.health()).hearsTurns === true && active === 2);
       await server.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
       await server.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
       await until('that both are lost', () => active === 0);
@@ -341,7 +341,7 @@ test('a server that is not there yet is found when it comes', async () => {
   await sleep(300);
   proxy.mode = 'pass';
   expect(await early).toBe('ran');
-  await until('the subscription', async () => (await locks.health()).hearsTurns === true);
+  await until('the subscription', async () => (await locks.operations.health()).hearsTurns === true);
   await stores.pop()?.close();
   await proxy.stop();
 });
@@ -400,7 +400,7 @@ describe('where the name of the server leads to another one', () => {
 
   test('the subscription follows the commands', async () => {
     const locks = await openThere();
-    await until('the subscription', async () => (await locks.health()).hearsTurns === true);
+    await until('the subscription', async () => (await locks.operations.health()).hearsTurns === true);
     await moveOn(locks);
     await until('a subscription at the next', async () => (await channelsOf(next)) > 0);
     await stores.pop()?.close();

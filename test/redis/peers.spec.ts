@@ -82,7 +82,7 @@ test(`a survey has all of ${PROCESSES * 200} locks of ${PROCESSES} processes`, a
     'all processes have answered in time',
     async () => {
       const startedAt = performance.now();
-      const { processes, held, leftOut } = await (services[0] as LockService).survey({});
+      const { processes, held, leftOut } = await (services[0] as LockService).operations.survey({});
       tookMs = performance.now() - startedAt;
       return processes.length === PROCESSES && held.length === PROCESSES * 200 && leftOut === 0;
     },

@@ -130,7 +130,7 @@ describe('what is stored', () => {
     expect(await server.client.call('EVAL', script.source, ...parameters)).toBe(1);
     const next = await makeLocks(store).acquire('k');
     expect(await server.client.call('EVAL', script.source, ...parameters)).toBe(1);
-    expect((await locks.inspect('k'))?.fence).toBe(next.fence);
+    expect((await locks.operations.inspect('k'))?.fence).toBe(next.fence);
     await next.release();
   });
 
@@ -219,11 +219,11 @@ describe('other processes', () => {
     const first = await startHolder(server.url, 'k', 5_000);
     const second = await startHolder(server.url, 'k', 5_000, first.ticket);
     expect(second.fence).toBe(first.fence);
-    expect(await locks.inspect('k')).toMatchObject({ holds: 2 });
+    expect(await locks.operations.inspect('k')).toMatchObject({ holds: 2 });
     await first.leave();
     expect(await locks.tryAcquire('k')).toBeNull();
     expect(await second.leave()).toBe(true);
-    expect(await locks.inspect('k')).toBeNull();
+    expect(await locks.operations.inspect('k')).toBeNull();
   });
 });
 
@@ -248,7 +248,7 @@ describe('connections', () => {
     const service = makeLocks(own);
     const call = service.withLock('k', { ttl: 60_000 }, async (lock) => {
       expect(await storedKeys()).toContain('app:lock:lock:{k}');
-      await service.forceRelease('k', { fence: lock.fence });
+      await service.operations.forceRelease('k', { fence: lock.fence });
       await until('the forced release', () => lock.signal.aborted);
       expect(lock.isHeld()).toBe(false);
     });

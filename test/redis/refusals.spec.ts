@@ -158,7 +158,7 @@ describe('a server that refuses', () => {
     const owner = (await server.client.hget(lockOf('k'), 'owner')) as string;
     await server.client.acl('SETUSER', 'default', '-evalsha', '-eval');
     await until('a renewal that is refused', () => troubles.length > 0);
-    const error = await locks.inspect('k').catch((failure: unknown) => failure);
+    const error = await locks.operations.inspect('k').catch((failure: unknown) => failure);
     expect(troubles.map(({ type }) => type)).toEqual(['storeUnavailable']);
     await server.client.acl('SETUSER', 'default', '+evalsha', '+eval');
     expect(inspect([error, troubles], { depth: 10 })).not.toContain(owner);
@@ -241,7 +241,7 @@ describe('access control', () => {
     await until('the subscription', isSubscribed);
     const call = service.withLock('k', { ttl: 60_000 }, async (lock) => {
       await service.withLock('k', { ticket: lock.makeTicket() }, () => undefined);
-      await service.forceRelease('k', { fence: lock.fence });
+      await service.operations.forceRelease('k', { fence: lock.fence });
       await until('the forced release', () => lock.signal.aborted);
       expect(lock.signal.reason).toMatchObject({ reason: 'forced' });
     });

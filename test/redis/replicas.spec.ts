@@ -133,7 +133,7 @@ describe('a grant', () => {
       await failOver();
       const others = serviceOf(await openStore(replica.url, 0));
       await expect(others.acquire('k', { wait: 3_000 })).rejects.toMatchObject({ code: 'LOCK_NOT_ACQUIRED' });
-      expect(await others.inspect('k')).toMatchObject({ fence: lock.fence });
+      expect(await others.operations.inspect('k')).toMatchObject({ fence: lock.fence });
     },
   );
 
@@ -175,7 +175,7 @@ describe('a grant', () => {
       expect(troubles[0]?.type).toBe('storeUnavailable');
       expect(troubles.at(-1)?.type).toBe('storeAnswered');
       expect(await replica.client.hget(lockOf('k'), 'fence')).toBe(String(lock.fence));
-      expect(await locks.inspect('k')).toMatchObject({ holds: 1, fence: lock.fence });
+      expect(await locks.operations.inspect('k')).toMatchObject({ holds: 1, fence: lock.fence });
       await lock.release();
       await until('that it is free', async () => (await storedLocks()).length === 0);
     },
@@ -244,7 +244,7 @@ describe('a grant', () => {
         mendLink();
         const lock = await acquiring;
         await (isLate && proxy.deliverFirst());
-        expect(await locks.inspect('k')).toMatchObject({ fence: lock.fence, holds: 1 });
+        expect(await locks.operations.inspect('k')).toMatchObject({ fence: lock.fence, holds: 1 });
         expect(await locks.tryAcquire('k')).toBeNull();
         await lock.release();
         await until('that it is free', async () => (await storedLocks()).length === 0);
@@ -333,7 +333,7 @@ describe('a grant', () => {
       breakLink();
       const error = await failureOf(guests.acquire('k', { ticket: lock.makeTicket(), wait: 0 }));
       expect(error).toBeInstanceOf(LockStoreError);
-      await until('that the guest is out', async () => (await locks.inspect('k'))?.holds === 1);
+      await until('that the guest is out', async () => (await locks.operations.inspect('k'))?.holds === 1);
       expect(lock.isHeld()).toBe(true);
       await lock.release();
     },

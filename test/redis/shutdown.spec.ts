@@ -236,7 +236,7 @@ describe('app.close()', () => {
     const before = await leftMs();
     await until('another renewal', async () => (await leftMs()) > before);
     expect(held.isHeld()).toBe(true);
-    expect(await second.locks.inspect('second')).toMatchObject({ fence: held.fence });
+    expect(await second.locks.operations.inspect('second')).toMatchObject({ fence: held.fence });
     expect(await client.ping()).toBe('PONG');
     await held.release();
     await second.close();

@@ -44,7 +44,7 @@ async function start(key: string, ttl: number, ticket?: string): Promise<Holder>
 
 const beside = sideBySide();
 
-const remainingMs = async (key: string): Promise<number> => (await locks.inspect(key))?.remainingMs ?? 0;
+const remainingMs = async (key: string): Promise<number> => (await locks.operations.inspect(key))?.remainingMs ?? 0;
 
 beside('a joiner with a small ttl renews for itself: it stays in for several ttls, also after the holder has left', async () => {
   const key = 'a small joiner';
@@ -56,9 +56,9 @@ beside('a joiner with a small ttl renews for itself: it stays in for several ttl
   expect(await first.leave()).toBe(true);
   await sleep(OVER_MS);
   expect(await locks.tryAcquire(key)).toBeNull();
-  expect(await locks.inspect(key)).toMatchObject({ fence: first.fence, holds: 1 });
+  expect(await locks.operations.inspect(key)).toMatchObject({ fence: first.fence, holds: 1 });
   expect(await guest.leave()).toBe(true);
-  expect(await locks.inspect(key)).toBeNull();
+  expect(await locks.operations.inspect(key)).toBeNull();
 });
 
 beside('a holder with a small ttl stays in beside a joiner with a long one, which outlives it', async () => {
@@ -69,9 +69,9 @@ beside('a holder with a small ttl stays in beside a joiner with a long one, whic
   expect(await remainingMs(key)).toBeGreaterThan(30_000);
   expect(await first.leave()).toBe(true);
   await sleep(OVER_MS);
-  expect(await locks.inspect(key)).toMatchObject({ fence: first.fence, holds: 1 });
+  expect(await locks.operations.inspect(key)).toMatchObject({ fence: first.fence, holds: 1 });
   expect(await guest.leave()).toBe(true);
-  expect(await locks.inspect(key)).toBeNull();
+  expect(await locks.operations.inspect(key)).toBeNull();
 });
 
 beside('both with small ttls keep the lock by turns for as long as one of them is in', async () => {
@@ -82,20 +82,20 @@ beside('both with small ttls keep the lock by turns for as long as one of them i
   await sleep(OVER_MS + 500);
   expect(await locks.tryAcquire(key)).toBeNull();
   expect(await guest.leave()).toBe(true);
-  expect(await locks.inspect(key)).toBeNull();
+  expect(await locks.operations.inspect(key)).toBeNull();
 });
 
 beside('a joiner that crashes keeps the lock for its own ttl, and is the one that is named once the holder has left', async () => {
   const key = 'a crash';
   const first = await start(key, SMALL_MS);
   const guest = await start(key, 60_000, first.ticket);
-  expect((await locks.inspect(key))?.by).toContain(`(pid ${first.child.pid})`);
+  expect((await locks.operations.inspect(key))?.by).toContain(`(pid ${first.child.pid})`);
   guest.child.kill('SIGKILL');
   expect(await first.leave()).toBe(true);
   const named = expect.stringMatching(new RegExp(`\\(pid ${guest.child.pid}\\)$`)) as string;
-  expect(await locks.inspect(key)).toMatchObject({ by: named });
+  expect(await locks.operations.inspect(key)).toMatchObject({ by: named });
   const listed = [];
-  for await (const lock of locks.list()) {
+  for await (const lock of locks.operations.list()) {
     listed.push(lock);
   }
   expect(listed.filter((lock) => lock.key === key)).toMatchObject([{ by: named }]);
@@ -117,9 +117,9 @@ for (const who of ['holder', 'joiner']) {
     proxy.mode = 'blackhole';
     await until('the loss', () => lost.signal.aborted);
     expect([lost.isHeld(), other.isHeld()]).toEqual([false, true]);
-    expect(await locks.inspect(key)).toMatchObject({ holds: 2 });
+    expect(await locks.operations.inspect(key)).toMatchObject({ holds: 2 });
     proxy.mode = 'pass';
-    await until('that it is out', async () => (await locks.inspect(key))?.holds === 1);
+    await until('that it is out', async () => (await locks.operations.inspect(key))?.holds === 1);
     await other.release();
     expect(await locks.withLock(key, () => 'free')).toBe('free');
     await remote.close();

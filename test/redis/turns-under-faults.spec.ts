@@ -151,20 +151,20 @@ describe('a release', () => {
     const next = nextLocks.acquire('k');
     await queued(1);
     proxy.mode = 'killOnReply';
-    await expect(operator.forceRelease('k', { fence: held.fence })).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
+    await expect(operator.operations.forceRelease('k', { fence: held.fence })).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: true });
     proxy.mode = 'pass';
     const lock = await next;
     await until('the loss', () => held.signal.aborted);
     expect(held.signal.reason).toMatchObject({ reason: 'forced' });
     await until('the hand-over', () =>
-      operator.inspect('k').then(
+      operator.operations.inspect('k').then(
         (seen) => seen?.fence === lock.fence,
         () => false,
       ),
     );
-    expect(await operator.forceRelease('k', { fence: held.fence })).toBe(false);
+    expect(await operator.operations.forceRelease('k', { fence: held.fence })).toBe(false);
     expect(lock.isHeld()).toBe(true);
-    expect(await locks.inspect('k')).toMatchObject({ fence: lock.fence, holds: 1 });
+    expect(await locks.operations.inspect('k')).toMatchObject({ fence: lock.fence, holds: 1 });
   });
 });
 

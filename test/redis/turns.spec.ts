@@ -124,7 +124,7 @@ describe('order across processes', () => {
     await expectInOrder(async () => {
       const held = await locks.acquire('k', { wait: 120_000 });
       const waiters = [await startWaiter('k'), await startWaiter('k'), await startWaiter('k')];
-      expect((await locks.inspect('k'))?.waiters).toEqual(waiters.map(({ pid }) => expect.stringContaining(`(pid ${pid})`)));
+      expect((await locks.operations.inspect('k'))?.waiters).toEqual(waiters.map(({ pid }) => expect.stringContaining(`(pid ${pid})`)));
       const releasedAt = performance.now();
       await held.release();
       const fences = await fencesOf(waiters);

@@ -21,8 +21,8 @@ test('a key has at most 1024 bytes, whoever asks for it', async () => {
   for (const call of [
     () => locks.acquire(`${longest}x`),
     () => locks.acquire(['k', `${longest}x`]),
-    () => locks.inspect(`${longest}x`),
-    () => locks.forceRelease(`${longest}x`, { fence: 1 }),
+    () => locks.operations.inspect(`${longest}x`),
+    () => locks.operations.forceRelease(`${longest}x`, { fence: 1 }),
   ]) {
     await expect(call()).rejects.toBeInstanceOf(LockKeyError);
     await expect(call()).rejects.toThrow(saying(/1025 bytes; at most 1024 are allowed/));
@@ -52,10 +52,10 @@ test('a lock has at most 1000 holds: a ticket that is passed on to more is refus
   await expect(call).rejects.toBeInstanceOf(LockConfigurationError);
   await expect(call).rejects.toThrow(saying(/^Lock "k": 1000 holds are in it already, as many as a lock may have\. Let fewer calls enter/));
   expect(performance.now() - startedAt).toBeLessThan(15_000);
-  expect(await locks.inspect('k')).toMatchObject({ holds: 1_000, fence: held.fence });
+  expect(await locks.operations.inspect('k')).toMatchObject({ holds: 1_000, fence: held.fence });
   await guests.pop()?.release();
   expect(await locks.withLock('k', { ticket: held.makeTicket() }, () => 'ran')).toBe('ran');
   await Promise.all([...guests, held].map((lock) => lock.release()));
-  expect(await locks.inspect('k')).toBeNull();
+  expect(await locks.operations.inspect('k')).toBeNull();
   expect(troubles).toEqual([]);
 });

@@ -50,7 +50,7 @@ test('messages of strangers change no lock', async () => {
   await store.send('x'.repeat(1_000_000));
   await sleep(50);
   expect(lock.isHeld()).toBe(true);
-  expect(await locks.inspect('k')).toMatchObject({ holds: 1, waitingHere: 1 });
+  expect(await locks.operations.inspect('k')).toMatchObject({ holds: 1, waitingHere: 1 });
   await lock.release();
   expect(await waits).toBe('done');
 });
@@ -150,7 +150,7 @@ test('answers that nobody asked for, and names that come only once, are not kept
   for (let at = 0; at < 20_000; at++) {
     await store.send(JSON.stringify({ ...answer, process: { ...process, id: `p${at}#1` } }));
   }
-  expect((await locks.survey({})).silent).toEqual([]);
+  expect((await locks.operations.survey({})).silent).toEqual([]);
 });
 
 test('parts of messages of PostgreSQL that never become whole are forgotten', () => {

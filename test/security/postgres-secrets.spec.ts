@@ -116,7 +116,7 @@ test('neither a ticket nor its secret is sent to the server: not in parameters, 
   secrets.push(...secretsOf(held));
   const ticket = held.makeTicket();
   const next = [locks.acquire('a'), others.acquire('a')];
-  await until('that another process waits', async () => ((await others.inspect('a'))?.waiters.length ?? 0) > 0);
+  await until('that another process waits', async () => ((await others.operations.inspect('a'))?.waiters.length ?? 0) > 0);
   await look();
   await held.release();
   for (const acquired of next) {
@@ -129,7 +129,7 @@ test('neither a ticket nor its secret is sent to the server: not in parameters, 
   // Released by force, of which its process is notified.
   const forced = await locks.acquire('forced');
   secrets.push(...secretsOf(forced));
-  await others.forceRelease('forced', { fence: forced.fence });
+  await others.operations.forceRelease('forced', { fence: forced.fence });
   await until('that it was notified', () => forced.signal.aborted);
   // Errors of the server, which show the row and the parameters; and a wait for a row, which shows the statement.
   const broken = await locks.acquire('broken');

@@ -56,7 +56,7 @@ function answersRolls(count: number, messageOf: (id: string, at: number) => stri
 test('a survey keeps 32 million characters of answers, nothing that it does not read, and says what it left out', async () => {
   answersRolls(200, (id, at) => stuffed({ ...answer, id, process: { ...someone, id: `p${at}` } }));
   const before = heapInUse();
-  const survey = await locks.survey({});
+  const survey = await locks.operations.survey({});
   expect(heapInUse() - before).toBeLessThan(20 * MB);
   expect(survey.processes.length).toBeLessThanOrEqual(1 + 32_000_000 / LONGEST);
   expect(survey.processes.length).toBeGreaterThan(100);
@@ -68,9 +68,9 @@ test('no more than 2,000 processes are expected to answer, however many names ca
   let round = 0;
   answersRolls(1_500, (id, at) => JSON.stringify({ ...answer, id, process: { ...someone, id: `p${round}.${at}` } }));
   for (; round < 3; round++) {
-    await locks.survey({});
+    await locks.operations.survey({});
   }
-  expect((await locks.survey({})).silent.length).toBeLessThanOrEqual(2_000);
+  expect((await locks.operations.survey({})).silent.length).toBeLessThanOrEqual(2_000);
 }, 60_000);
 
 test('of who released a lock by force no more is kept than what is told', async () => {
@@ -79,7 +79,7 @@ test('of who released a lock by force no more is kept than what is told', async 
     await store.send(stuffed({ kind: 'forced', from: 'f', key: 'k', fence: at, process: 'p' }));
   }
   expect(heapInUse() - before).toBeLessThan(10 * MB);
-  expect((await locks.survey({})).processes).toHaveLength(1);
+  expect((await locks.operations.survey({})).processes).toHaveLength(1);
 });
 
 test('the page keeps 5,000 incidents of a store, the last ones', () => {

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { outsideLocks } from '../../lib/core/calls/call-tree';
 import { writeTicket } from '../../lib/core/leases/ticket';
 import type { LockStore } from '../../lib/core/seam/lock-store';
-import type { LockService } from '../../lib/nest/lock.service';
+import type { LockOperations } from '../../lib/nest/lock.operations';
 import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
 import * as quorumScripts from '../../lib/stores/quorum/votes/scripts';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
@@ -86,7 +86,7 @@ async function useEverything(
   await Promise.all(stores.map((store) => store.open?.({ prefix: HOSTILE_PREFIX, warn: (message) => noWarning(message) })));
   const [locks, others] = [makeLocks(stores[0]), makeLocks(stores[1])];
   const by = `by ${text}`;
-  const inspect = (): ReturnType<LockService['inspect']> => answered(() => others.inspect(text));
+  const inspect = (): ReturnType<LockOperations['inspect']> => answered(() => others.operations.inspect(text));
   for (const known of [false, true]) {
     if (!known) {
       await server.client.script('FLUSH');
@@ -105,7 +105,7 @@ async function useEverything(
     await Promise.all([1, 2, 3].map((at) => locks.withLock(`${text}${at}`, { by }, () => undefined)));
     const held = await locks.acquire(text, { by });
     // Where its reply is lost, it is answered with what its repetition finds.
-    await outsideLocks(() => answered(() => others.forceRelease(text, { fence: held.fence })));
+    await outsideLocks(() => answered(() => others.operations.forceRelease(text, { fence: held.fence })));
     await until('that it is free', async () => (await inspect()) === null);
   }
   await Promise.all([locks.shutdown(), others.shutdown()]);

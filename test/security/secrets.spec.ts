@@ -155,7 +155,7 @@ describe('owners, holds and tickets', () => {
     await fails(others.acquire('taken', { signal: AbortSignal.timeout(30) }));
     await fails(few.acquire('taken'));
     await fails(taken.run(() => cycle(locks)));
-    show(await others.inspect('taken'));
+    show(await others.operations.inspect('taken'));
 
     // Lost: expired, forced, released, maxHold, gone.
     await fails(locks.withLock('k', { ttl: 100, renew: false }, () => sleep(150)));
@@ -164,7 +164,7 @@ describe('owners, holds and tickets', () => {
     await fails(locks.withLock('k', () => server.client.del('lock:lock:{k}')));
     await fails(
       locks.withLock('k', async ({ fence, signal }) => {
-        await others.forceRelease('k', { fence });
+        await others.operations.forceRelease('k', { fence });
         await until('the loss', () => signal.aborted);
       }),
     );

@@ -61,7 +61,7 @@ async function use(locks: LockService, other: LockService): Promise<void> {
     waiting = other.withLock(KEY, { name: 'balance' }, (waiter) => remember(waiter.makeTicket()));
     await other.withLock(KEY, { name: 'joins', ticket }, () => undefined);
     expect(await other.tryAcquire(KEY, { name: 'balance' })).toBeNull();
-    await until('a waiter', async () => (await locks.inspect(KEY))?.waiters.length === 1);
+    await until('a waiter', async () => (await locks.operations.inspect(KEY))?.waiters.length === 1);
   });
   await waiting;
   await expect(locks.withLock(KEY, { name: 'balance' }, () => Promise.reject(new Error(`no account ${KEY}`)))).rejects.toThrow(
@@ -71,7 +71,7 @@ async function use(locks: LockService, other: LockService): Promise<void> {
     const { fence, signal } = lock;
     const ticket = lock.makeTicket();
     await remember(ticket);
-    await other.forceRelease(KEY, { fence });
+    await other.operations.forceRelease(KEY, { fence });
     await until('the loss', () => signal.aborted);
   });
   await expect(lost).rejects.toMatchObject({ code: 'LOCK_LOST' });
@@ -80,7 +80,7 @@ async function use(locks: LockService, other: LockService): Promise<void> {
 test('owners, holds, tickets and keys are in no span, metric and health, and health names no host', async () => {
   const [locks, other] = [await start(false), await start(false)];
   await use(locks, other);
-  const health = JSON.stringify(await locks.health());
+  const health = JSON.stringify(await locks.operations.health());
   const told = [spans.text, await register.metrics(), health].join('\n');
   expect(secrets.size).toBeGreaterThanOrEqual(6);
   expect([...secrets, KEY, 'ann'].filter((secret) => told.includes(secret))).toEqual([]);

@@ -59,8 +59,8 @@ function ticketsOf(store: string): void {
     const [held, ...others] = all as [Lock, ...Lock[]];
     await Promise.all(others.map((other) => other.release()));
     // A guest whose reply was lost leaves again.
-    await until('that nobody else is inside', async () => (await locks.inspect('k'))?.holds === 1);
-    expect(await locks.inspect('k')).toMatchObject({ fence: held.fence });
+    await until('that nobody else is inside', async () => (await locks.operations.inspect('k'))?.holds === 1);
+    expect(await locks.operations.inspect('k')).toMatchObject({ fence: held.fence });
     await held.release();
   });
 
@@ -72,8 +72,8 @@ function ticketsOf(store: string): void {
         expect(await enter(key, writeTicket([{ store: 'default', key, secret, fence: number, storedFence: number }]))).toBe('LOCK_LOST');
       }
     }
-    expect(await locks.inspect('other')).toMatchObject({ holds: 1 });
-    expect(await locks.inspect('free')).toBeNull();
+    expect(await locks.operations.inspect('other')).toMatchObject({ holds: 1 });
+    expect(await locks.operations.inspect('free')).toBeNull();
     await Promise.all([mine.release(), other.release()]);
   });
 
@@ -84,7 +84,7 @@ function ticketsOf(store: string): void {
         'LOCK_LOST',
       );
     }
-    expect(await locks.inspect('k')).toMatchObject({ holds: 1 });
+    expect(await locks.operations.inspect('k')).toMatchObject({ holds: 1 });
     await held.release();
   });
 

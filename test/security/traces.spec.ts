@@ -90,7 +90,7 @@ async function useTickets(makeStore: () => LockStore, key: string): Promise<void
     const held = await locks.acquire(key);
     tickets.push(held.makeTicket());
     // Where its reply is lost, it is answered with what its repetition finds.
-    await outsideLocks(() => others.forceRelease(key, { fence: held.fence }));
+    await outsideLocks(() => others.operations.forceRelease(key, { fence: held.fence }));
     await until('the loss', () => !held.isHeld());
   }
   await Promise.all([locks.shutdown(), others.shutdown()]);

@@ -53,7 +53,7 @@ export function fuzzSuite(place: () => StorePlace): void {
         expect({ seed, count, intruders, disorders }).toEqual({ seed, count: sections, intruders: 0, disorders: 0 });
         expect(sections).toBeGreaterThan(CALLERS / 2);
         // What was given up is given back in the background.
-        await until(`${key} is free`, async () => (await services[0]?.inspect(key)) === null);
+        await until(`${key} is free`, async () => (await services[0]?.operations.inspect(key)) === null);
       }
     }
   }, 120_000);

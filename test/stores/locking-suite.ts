@@ -121,9 +121,9 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
       await locks.withLock(key, { wait: 0 }, async (inner) => {
         expect(inner.fence).toBe(outer.fence);
       });
-      expect(await locks.inspect(key)).toMatchObject({ holds: 1, fence: outer.fence });
+      expect(await locks.operations.inspect(key)).toMatchObject({ holds: 1, fence: outer.fence });
     });
-    expect(await locks.inspect(key)).toBeNull();
+    expect(await locks.operations.inspect(key)).toBeNull();
   });
 
   beside("reentry: 'never' acquires anew, and so waits for its own caller", async ({ locks, key }) => {
@@ -147,7 +147,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     await locks.withLock(key, () => section.run(1));
     await child;
     expect(section).toMatchObject({ most: 1, runs: 2 });
-    expect(await locks.inspect(key)).toBeNull();
+    expect(await locks.operations.inspect(key)).toBeNull();
   });
 
   beside('a call whose ancestors have all left is a new acquisition', async ({ locks, key }) => {
@@ -218,7 +218,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     const held = await elsewhere.acquire(key, { ttl: 60_000 });
     // Well before the end of the lease.
     const waiting = locks.withLock(key, { wait: 15_000 }, () => 'had');
-    await until('that it waits', async () => (await locks.health()).waitingHere === 1);
+    await until('that it waits', async () => (await locks.operations.health()).waitingHere === 1);
     await held.release();
     expect(await waiting).toBe('had');
   });
@@ -247,7 +247,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     setTimeout(() => controller.abort(), 20);
     await expect(call).rejects.toMatchObject({ reason: 'aborted' });
     await heldToo;
-    await until('the first key is free', async () => (await locks.inspect(a)) === null);
+    await until('the first key is free', async () => (await locks.operations.inspect(a)) === null);
     await held.release();
   });
 
@@ -280,7 +280,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     const held = await Promise.all(keys.map((each) => locks.acquire(each)));
     const first = few.withLock(`${key} a`, () => 1);
     const second = few.withLock(`${key} b`, () => 2);
-    await until('that both wait', async () => (await few.health()).waitingHere === 2);
+    await until('that both wait', async () => (await few.operations.health()).waitingHere === 2);
     const error = await failureOf(few.withLock(`${key} c`, () => 3));
     expect(error).toMatchObject({ code: 'LOCK_NOT_ACQUIRED', reason: 'tooManyWaiters' });
     expect((error as LockError).detail).toMatch(/raise maxWaiters/);
@@ -325,7 +325,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
       }),
     ).rejects.toBe(teapot);
     expect(await locks.withLock(key, () => 7)).toBe(7);
-    expect(await locks.inspect(key)).toBeNull();
+    expect(await locks.operations.inspect(key)).toBeNull();
   });
 
   beside('a body longer than its ttl keeps its lock', async ({ locks, key }) => {
@@ -445,7 +445,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect((error as LockError).detail).toMatch(/handle from acquire\(\).*lock\.run/);
     expect(await lock.run(() => locks.withLock(key, { wait: 0 }, (inner) => inner.fence))).toBe(lock.fence);
     await lock.release();
-    expect(await locks.inspect(key)).toBeNull();
+    expect(await locks.operations.inspect(key)).toBeNull();
   });
 
   beside('a handle taken inside a locked call is named when a sibling waits for it in vain', async ({ locks, key }) => {
@@ -467,7 +467,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     const warnings = warn.mock.calls.filter(([text]) => String(text).includes(key));
     expect(warnings).toEqual([[expect.stringMatching(`Lock "${key}" was released twice.*Release it in one place`), 'LockWarning']]);
     warn.mockRestore();
-    expect((await locks.inspect(key))?.fence).toBe(next.fence);
+    expect((await locks.operations.inspect(key))?.fence).toBe(next.fence);
     await next.release();
   });
 
@@ -526,8 +526,8 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
       expect(assertLocked(a).fenceOf(a)).toBe(lock.fenceOf(a));
       expect(await locks.withLock(b, { wait: 0 }, (inner) => inner.fence)).toBe(lock.fenceOf(b));
     });
-    expect(await locks.inspect(a)).toBeNull();
-    expect(await locks.inspect(b)).toBeNull();
+    expect(await locks.operations.inspect(a)).toBeNull();
+    expect(await locks.operations.inspect(b)).toBeNull();
   });
 
   beside('several keys in opposite orders never deadlock', async ({ locks, key }) => {
@@ -541,7 +541,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     const [a, b] = [`${key} a`, `${key} b`];
     const held = await locks.acquire(b);
     await expect(locks.withLock([a, b], { wait: 30 }, () => 1)).rejects.toMatchObject({ code: 'LOCK_NOT_ACQUIRED', key: b });
-    expect(await locks.inspect(a)).toBeNull();
+    expect(await locks.operations.inspect(a)).toBeNull();
     await held.release();
   });
 
@@ -553,10 +553,10 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
       expect(lock.signal.aborted).toBe(false);
       return [lock.fenceOf(a), lock.fenceOf(b)];
     });
-    await until('the first key is held', async () => (await elsewhere.inspect(a)) !== null);
-    const { fence } = (await elsewhere.inspect(a)) as { fence: number };
-    expect(await elsewhere.forceRelease(a, { fence })).toBe(true);
-    await until('the loss', async () => (await locks.health()).heldHere === 0);
+    await until('the first key is held', async () => (await elsewhere.operations.inspect(a)) !== null);
+    const { fence } = (await elsewhere.operations.inspect(a)) as { fence: number };
+    expect(await elsewhere.operations.forceRelease(a, { fence })).toBe(true);
+    await until('the loss', async () => (await locks.operations.health()).heldHere === 0);
     await held.release();
     const [fenceOfA] = await both;
     expect(fenceOfA).toBeGreaterThan(fence);
@@ -584,7 +584,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(await locks.tryAcquire(key)).toBeNull();
     leave();
     await inside;
-    expect(await locks.inspect(key)).toBeNull();
+    expect(await locks.operations.inspect(key)).toBeNull();
   });
 
   beside('a ticket of a lock that has ended is lost, also after the same context locked again', async ({ locks, key }) => {
@@ -593,7 +593,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(error).toMatchObject({ code: 'LOCK_LOST', key });
     expect((error as LockError).detail).toMatch(/the lock of this ticket has ended\. A ticket enters a running lock only/);
     await locks.withLock(key, () => expect(locks.withLock(key, { ticket }, () => 1)).rejects.toBeInstanceOf(LockLostError));
-    expect(await locks.inspect(key)).toBeNull();
+    expect(await locks.operations.inspect(key)).toBeNull();
   });
 
   beside('a ticket that is none, or of another key, is refused with a clear error', async ({ locks, key }) => {
@@ -605,7 +605,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
 
   beside('a ticket works within its own process too, where its holder waits for it', async ({ locks, key }) => {
     await locks.withLock(key, (lock) => outsideLocks(() => locks.withLock(key, { ticket: lock.makeTicket(), wait: 0 }, () => 1)));
-    expect(await locks.inspect(key)).toBeNull();
+    expect(await locks.operations.inspect(key)).toBeNull();
   });
 
   beside('a lazy thenable that the body returns runs once, and inside the lock', async ({ locks, key }) => {
@@ -649,7 +649,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     const [a, b] = [`${key} a`, `${key} b`];
     const held = await locks.acquire(b);
     expect(await locks.withLock([a, b], { minHold: 30_000, onBusy: 'skip' }, () => 1)).toBeUndefined();
-    expect(await locks.inspect(a)).toBeNull();
+    expect(await locks.operations.inspect(a)).toBeNull();
     const both = locks.withLock([a, b], { maxHold: 1_500 }, (lock) => lock.signal.aborted);
     await sleep(1_600);
     await held.release();
@@ -733,13 +733,13 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     await until('the release', () => isReleasing);
     await Promise.all([slow.shutdown(), slow.shutdown(), call]);
     expect(events.slice(0, 2)).toEqual(['released', 'closed']);
-    expect(await locks.inspect(key)).toBeNull();
+    expect(await locks.operations.inspect(key)).toBeNull();
   });
 
   beside('a call on several keys that waits for a call which wants one of them is told of the cycle', async ({ locks, key }) => {
     const [a, b] = [`${key} a`, `${key} b`];
     const inner = locks.withLock(b, async () => {
-      await until('that the other call waits', async () => (await locks.health()).waitingHere === 1);
+      await until('that the other call waits', async () => (await locks.operations.health()).waitingHere === 1);
       return locks.withLock(a, () => 'inner').catch((error: LockNotAcquiredError) => error.reason);
     });
     const both = locks.withLock([a, b], () => 'both');
@@ -763,7 +763,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
 
   beside('a release that is not awaited is done before the call resolves', async ({ locks, key }) => {
     await locks.withLock(key, (lock) => void lock.release());
-    expect(await locks.inspect(key)).toBeNull();
+    expect(await locks.operations.inspect(key)).toBeNull();
   });
 
   beside('onBusy does not answer for a call that was aborted', async ({ locks, key }) => {
@@ -778,8 +778,8 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     // Where nobody is notified, the next renewal finds it.
     const [reason, ttl] = kind.offers.includes('forced') ? ['forced', 60_000] : ['expired', 3_000];
     const call = locks.withLock(key, { ttl }, async (lock) => {
-      await expect(operator.forceRelease(key, { fence: lock.fence - 1 })).resolves.toBe(false);
-      await expect(operator.forceRelease(key, { fence: lock.fence })).resolves.toBe(true);
+      await expect(operator.operations.forceRelease(key, { fence: lock.fence - 1 })).resolves.toBe(false);
+      await expect(operator.operations.forceRelease(key, { fence: lock.fence })).resolves.toBe(true);
       await until('the loss', () => lock.signal.aborted);
       expect(lock.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason });
     });
@@ -813,7 +813,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(told).toMatchObject({ reason: 'shutdown' });
     expect(await running).toMatchObject({ code: 'LOCK_LOST', reason: 'shutdown' });
     await expect(service.withLock(key, () => 1)).rejects.toMatchObject({ reason: 'shutdown' });
-    expect(await locks.inspect(key)).toBeNull();
+    expect(await locks.operations.inspect(key)).toBeNull();
   });
 
   beside('shutdown leaves a minHold to run out', async ({ locks, key }) => {
@@ -837,7 +837,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(await call).toMatchObject({ reason: 'aborted' });
     // Far sooner than minHold would let it. The attempt may still be on its way.
     expect(await slow.withLock(key, { wait: 15_000 }, () => 1)).toBe(1);
-    expect(await locks.inspect(key)).toBeNull();
+    expect(await locks.operations.inspect(key)).toBeNull();
   });
 
   beside('a call that is aborted at the moment of its grant keeps nothing, whatever its minHold', async ({ locks, key }) => {
@@ -847,7 +847,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     const error = await failureOf(locks.acquire(key, { signal: controller.signal, minHold: 30_000 }));
     unsubscribe(LOCK_CHANNEL, abort);
     expect(error).toMatchObject({ reason: 'aborted' });
-    await until('the lock is free', async () => (await locks.inspect(key)) === null);
+    await until('the lock is free', async () => (await locks.operations.inspect(key)) === null);
   });
 
   beside('a grant that came too late is given back, and the next attempt is one', async ({ key }) => {
@@ -893,7 +893,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     await until('that it was given back', () => given > 0);
     // The first attempt arrives at last.
     await store.acquire(sent[0] as HoldRecord);
-    expect(await locks.inspect(key)).toBeNull();
+    expect(await locks.operations.inspect(key)).toBeNull();
   });
 
   beside('a call inside a lock of another application acquires anew', async ({ locks, key }) => {

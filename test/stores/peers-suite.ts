@@ -4,7 +4,7 @@ import { LockNotAcquiredError } from '../../lib/core/words/errors';
 import type { LeftOut, ListedLock } from '../../lib/peers/lock-list';
 import type { LockProcess } from '../../lib/peers/survey';
 import type { LockService } from '../../lib/nest/lock.service';
-import type { ListOptions } from '../../lib/nest/lock-service.options';
+import type { ListOptions } from '../../lib/nest/lock-operations.options';
 import { makeLocks } from '../support/make-locks';
 import { connectTo, wasSlow } from '../support/sends-again';
 import { sideBySide } from '../support/side-by-side';
@@ -20,7 +20,7 @@ export function peersSuite(place: () => StorePlace, { hasServers }: StoreKind): 
 
   const readList = async (locks: LockService, options: ListOptions): Promise<{ found: ListedLock[]; leftOut: LeftOut }> => {
     for (;;) {
-      const list = locks.list(options);
+      const list = locks.operations.list(options);
       const found: ListedLock[] = [];
       try {
         for await (const lock of list) {
@@ -43,7 +43,7 @@ export function peersSuite(place: () => StorePlace, { hasServers }: StoreKind): 
     const lock = await theirs.acquire(`held ${randomUUID()}`);
     let own: LockProcess | undefined;
     await until('the other process is listed, and the store answers', async () => {
-      const processes = await mine.processes();
+      const processes = await mine.operations.processes();
       [own] = processes;
       return processes.filter(({ held }) => held === 1).length === 1 && own?.health?.status === 'up';
     });
@@ -58,10 +58,10 @@ export function peersSuite(place: () => StorePlace, { hasServers }: StoreKind): 
       await until('one of two is missed', async () => {
         const [store, other] = [await connectTo(place()), await connectTo(place())];
         const [theirs, silent] = [makeLocks(store), makeLocks(other)];
-        const [own, its] = await Promise.all([theirs, silent].map(async (locks) => (await locks.processes())[0]?.id));
-        await mine.survey({});
+        const [own, its] = await Promise.all([theirs, silent].map(async (locks) => (await locks.operations.processes())[0]?.id));
+        await mine.operations.survey({});
         await Promise.all([theirs.shutdown(), other.close()]);
-        const missed = (await mine.survey({})).silent;
+        const missed = (await mine.operations.survey({})).silent;
         await silent.shutdown();
         return missed.includes(its as string) && !missed.includes(own as string);
       });
@@ -98,7 +98,7 @@ export function peersSuite(place: () => StorePlace, { hasServers }: StoreKind): 
     const [orphan, ...others] = await listed(locks, { prefix });
     expect(others).toEqual([]);
     expect(orphan).toMatchObject({ key: hold.key, by: 'a process that has gone', holds: 1 });
-    expect(locks.list({ prefix }).leftOut.unsearched).toBe(true);
+    expect(locks.operations.list({ prefix }).leftOut.unsearched).toBe(true);
     const { found, leftOut } = await readList(locks, { prefix, limit: 1 });
     expect(found.map(({ key }) => key)).toEqual([hold.key]);
     expect(leftOut).toEqual({ rows: 0, limited: false, unsearched: false });

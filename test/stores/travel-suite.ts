@@ -43,21 +43,21 @@ export function travelSuite(place: () => StorePlace): void {
         await elsewhere(makeTickets(), () =>
           there.withLock(key, async (joined) => {
             expect(joined.fence).toBe(lock.fence);
-            expect(await here.inspect(key)).toMatchObject({ holds: 2, fence: (await there.inspect(key))?.fence });
+            expect(await here.operations.inspect(key)).toMatchObject({ holds: 2, fence: (await there.operations.inspect(key))?.fence });
             await there.withLock(key, (nested) => expect(nested.fence).toBe(lock.fence));
-            expect(await here.inspect(key)).toMatchObject({ holds: 2 });
+            expect(await here.operations.inspect(key)).toMatchObject({ holds: 2 });
           }),
         );
-        expect(await here.inspect(key)).toMatchObject({ holds: 1 });
+        expect(await here.operations.inspect(key)).toMatchObject({ holds: 1 });
       });
-      expect(await here.inspect(key)).toBeNull();
+      expect(await here.operations.inspect(key)).toBeNull();
     },
   );
 
   beside('of a caller and a guest, inspect names one that is there', async ({ here, there, key }) => {
     // Renewed several times, also where a slow database and a busy machine hold renewals up for seconds.
     const ttl = 5_000;
-    const named = (by: string) => async (): Promise<boolean> => (await here.inspect(key))?.by.endsWith(by) === true;
+    const named = (by: string) => async (): Promise<boolean> => (await here.operations.inspect(key))?.by.endsWith(by) === true;
     let leave!: () => void;
     const left = new Promise<void>((resolve) => (leave = resolve));
     let guest!: Promise<void>;
@@ -70,7 +70,7 @@ export function travelSuite(place: () => StorePlace): void {
     await until('a renewal after its caller', named('second'));
     leave();
     await guest;
-    expect(await here.inspect(key)).toBeNull();
+    expect(await here.operations.inspect(key)).toBeNull();
   });
 
   beside('without its tickets it waits, and its caller with it', async ({ here, there, key }) => {
@@ -86,7 +86,7 @@ export function travelSuite(place: () => StorePlace): void {
         await Promise.all(handles.map((handle) => handle.release()));
       }),
     );
-    expect(await here.inspect(key)).toBeNull();
+    expect(await here.operations.inspect(key)).toBeNull();
   });
 
   beside('a call on several keys enters those of the tickets, and acquires the others', async ({ here, there, key }) => {
@@ -101,7 +101,7 @@ export function travelSuite(place: () => StorePlace): void {
       );
     });
     for (const one of [key, other, third]) {
-      expect(await here.inspect(one)).toBeNull();
+      expect(await here.operations.inspect(one)).toBeNull();
     }
   });
 
@@ -153,7 +153,7 @@ export function travelSuite(place: () => StorePlace): void {
       }),
     );
     expect(most()).toBe(1);
-    expect(await here.inspect(key)).toBeNull();
+    expect(await here.operations.inspect(key)).toBeNull();
   });
 
   beside('of calls inside that may not wait, one runs and the others are busy', async ({ here, there, key }) => {
@@ -190,7 +190,7 @@ export function travelSuite(place: () => StorePlace): void {
       await Promise.all([...calls, there.withLock(key, () => 1)].map((call) => expect(call).rejects.toThrow(LOST)));
     });
     await here.withLock(key, () => expect(elsewhere(text, () => there.withLock(key, () => 1))).rejects.toThrow(LOST));
-    expect(await here.inspect(key)).toBeNull();
+    expect(await here.operations.inspect(key)).toBeNull();
   });
 
   beside('a ticket that was made up is refused, and holds nothing', async ({ here, there, key }) => {
@@ -199,7 +199,7 @@ export function travelSuite(place: () => StorePlace): void {
       const error: unknown = await elsewhere(forged, () => there.withLock(key, () => 1)).catch((thrown: unknown) => thrown);
       expect(error).toMatchObject({ code: 'LOCK_LOST', key });
       expect(`${(error as LockError).detail} ${(error as LockError).stack}`).not.toContain(forged.slice(0, 40));
-      expect(await here.inspect(key)).toMatchObject({ holds: 1 });
+      expect(await here.operations.inspect(key)).toMatchObject({ holds: 1 });
     });
   });
 
@@ -282,8 +282,8 @@ export function travelSuite(place: () => StorePlace): void {
         const entered = elsewhere(makeTickets(), () =>
           there.withLock(key, options, async (joined) => {
             joined.signal.addEventListener('abort', () => lost++);
-            const { fence } = (await there.inspect(key)) ?? { fence: 0 };
-            expect(await operator.forceRelease(key, { fence })).toBe(true);
+            const { fence } = (await there.operations.inspect(key)) ?? { fence: 0 };
+            expect(await operator.operations.forceRelease(key, { fence })).toBe(true);
             await until('that both were told', () => lost === 2);
           }),
         );

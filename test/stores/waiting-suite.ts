@@ -70,7 +70,7 @@ export function waitingSuite(place: () => StorePlace, { hasServers }: StoreKind)
 
   /** Waits until as many processes are in the queue of the store. */
   const waitersAre = (count: number): Promise<void> =>
-    until(`${count} processes wait`, async () => (await locks.inspect(key))?.waiters.length === count);
+    until(`${count} processes wait`, async () => (await locks.operations.inspect(key))?.waiters.length === count);
 
   test('processes have their turn in the order in which they came', async () => {
     const services = [other, ...(await Promise.all([connectTo(place()), connectTo(place())])).map((store) => makeLocks(store))];
@@ -102,7 +102,7 @@ export function waitingSuite(place: () => StorePlace, { hasServers }: StoreKind)
     const own = `${key} of ${randomUUID()}`;
     const held = await locks.acquire(own);
     const call = waiter.withLock(own, () => performance.now());
-    await until('the waiter queues', async () => (await locks.inspect(own))?.waiters.length === 1);
+    await until('the waiter queues', async () => (await locks.operations.inspect(own))?.waiters.length === 1);
     const releasedAt = performance.now();
     await held.release();
     return (await call) - releasedAt;
@@ -119,7 +119,7 @@ export function waitingSuite(place: () => StorePlace, { hasServers }: StoreKind)
     const held = await locks.acquire(key);
     const many = Array.from({ length: 40 }, () => enter(locks, 'many'));
     const single = enter(other, 'single');
-    await until('the other process waits', async () => ((await locks.inspect(key))?.waiters.length ?? 0) > 0);
+    await until('the other process waits', async () => ((await locks.operations.inspect(key))?.waiters.length ?? 0) > 0);
     await release(held);
     await Promise.all([...many, single]);
     expect(order.indexOf('single')).toBeLessThanOrEqual(mostInARow());
@@ -131,7 +131,7 @@ export function waitingSuite(place: () => StorePlace, { hasServers }: StoreKind)
       Array.from({ length: 40 }, (_, at) => enter(service, `${name}${at}`));
     const held = await locks.acquire(key);
     const calls = [...callers(locks, 'a'), ...callers(other, 'b')];
-    await until('the other process waits', async () => ((await locks.inspect(key))?.waiters.length ?? 0) > 0);
+    await until('the other process waits', async () => ((await locks.operations.inspect(key))?.waiters.length ?? 0) > 0);
     await release(held);
     await Promise.all(calls);
     for (const name of ['a', 'b']) {
@@ -154,7 +154,7 @@ export function waitingSuite(place: () => StorePlace, { hasServers }: StoreKind)
     const refused = expect(impatient).rejects.toBeInstanceOf(LockNotAcquiredError);
     await waitersAre(1);
     await refused;
-    expect((await locks.inspect(key))?.waiters).toHaveLength(1);
+    expect((await locks.operations.inspect(key))?.waiters).toHaveLength(1);
     await held.release();
     await patient;
     expect(order).toEqual(['patient']);
@@ -247,7 +247,7 @@ export function waitingSuite(place: () => StorePlace, { hasServers }: StoreKind)
     // Longer than the event loop may be busy with so many calls.
     const held = await locks.acquire(key, { ttl: 60_000 });
     const calls = Array.from({ length: 5_000 }, (_, at) => locks.withLock(key, { wait: 100_000 }, () => order.push(String(at))));
-    await until('that all wait', async () => (await locks.inspect(key).catch(() => null))?.waitingHere === 5_000);
+    await until('that all wait', async () => (await locks.operations.inspect(key).catch(() => null))?.waitingHere === 5_000);
     await held.release();
     await Promise.all(calls);
     expect(order).toEqual(Array.from({ length: 5_000 }, (_, at) => String(at)));
@@ -258,7 +258,7 @@ export function waitingSuite(place: () => StorePlace, { hasServers }: StoreKind)
     const held = await few.acquire(key);
     const early = Array.from({ length: 20 }, (_, at) => enter(few, `early ${at}`));
     const elsewhere = enter(other, 'elsewhere');
-    await until('the other process waits', async () => ((await locks.inspect(key))?.waiters.length ?? 0) > 0);
+    await until('the other process waits', async () => ((await locks.operations.inspect(key))?.waiters.length ?? 0) > 0);
     const newcomers = setInterval(() => {
       enter(few, 'newcomer').catch(() => undefined);
     }, 1);

@@ -26,5 +26,5 @@ async function handOverOnce(holder: LockService, waiter: LockService): Promise<n
 
 /** Waits until so many processes stand in the queue of a lock that is held. */
 export async function untilWaiting(locks: LockService, key: string, count = 1): Promise<void> {
-  await until(`${count} in the queue`, async () => (await locks.inspect(key))?.waiters.length === count);
+  await until(`${count} in the queue`, async () => (await locks.operations.inspect(key))?.waiters.length === count);
 }

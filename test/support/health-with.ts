@@ -6,7 +6,7 @@ import { until } from './until';
 export async function healthWith(locks: LockService, ...reasons: HealthReason[]): Promise<LockHealth> {
   let health: LockHealth | undefined;
   await until(`the reasons ${reasons.join() || 'none'}`, async () => {
-    health = await locks.health();
+    health = await locks.operations.health();
     return health.reasons.join() === reasons.join();
   });
   return health as LockHealth;

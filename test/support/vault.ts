@@ -60,7 +60,7 @@ export class Vault {
 
   @DistributedLock('secret-key:<id>')
   async lost(id: string): Promise<string> {
-    await this.locks.forceRelease(`secret-key:${id}`, { fence: assertLocked(`secret-key:${id}`).fence });
+    await this.locks.operations.forceRelease(`secret-key:${id}`, { fence: assertLocked(`secret-key:${id}`).fence });
     return id;
   }
 
@@ -68,7 +68,7 @@ export class Vault {
   watch(id: string): Observable<MessageEvent> {
     return new Observable((subscriber) => {
       subscriber.next({ data: id });
-      setTimeout(() => void this.locks.forceRelease(`secret-key:${id}`, { fence: assertLocked(`secret-key:${id}`).fence }), 20);
+      setTimeout(() => void this.locks.operations.forceRelease(`secret-key:${id}`, { fence: assertLocked(`secret-key:${id}`).fence }), 20);
     });
   }
 }

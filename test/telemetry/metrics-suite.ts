@@ -48,7 +48,7 @@ export function metricsSuite(what: string, makeBackend: () => Backend): void {
       modules.push(module);
       const locks = module.get(LockService);
       // A store that opened without an answer has no connection yet: the first call would wait for it.
-      await until('that the store answers', async () => (await locks.health()).reachable);
+      await until('that the store answers', async () => (await locks.operations.health()).reachable);
       return locks;
     }
 
@@ -171,9 +171,11 @@ export function metricsSuite(what: string, makeBackend: () => Backend): void {
       // Without a subscription, it finds out by a renewal, and not why.
       await until('that both hear', async () => (await states('store.hearing'))['default'] === 1);
       const held = await holder.acquire(KEY, { name: 'holder' });
-      expect(await operator.forceRelease(KEY, { fence: held.fence })).toBe(true);
+      expect(await operator.operations.forceRelease(KEY, { fence: held.fence })).toBe(true);
       await until('the loss', () => held.signal.aborted);
-      expect(await counted('force_releases')).toEqual([expect.objectContaining({ value: 1, labels: named('LockService.forceRelease') })]);
+      expect(await counted('force_releases')).toEqual([
+        expect.objectContaining({ value: 1, labels: named('LockOperations.forceRelease') }),
+      ]);
       expect(await total('losses', { name: 'holder', error: 'forced' })).toBe(1);
     });
 

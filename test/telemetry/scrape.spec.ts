@@ -145,7 +145,7 @@ describe.each([
     const scraped =
       'distributed_lock_hold_active == 1 and on () distributed_lock_waiter_active == 1 and on () distributed_lock_lease_margin_count';
     await until('a renewal and the gauges', async () => (await prometheus.query(scraped)).length > 0, SCRAPED_MS);
-    await locks.forceRelease(KEY, { fence: forced.fence });
+    await locks.operations.forceRelease(KEY, { fence: forced.fence });
     const unanswered = await waiting;
     proxy.mode = 'refuse';
     await unanswered.release();
@@ -157,7 +157,7 @@ describe.each([
   async function nested(outer: string, inner: string): Promise<void> {
     const locks = application.get(LockService);
     await locks.withLock(outer, async () => {
-      await until('the other one', async () => (await locks.inspect(inner)) !== null);
+      await until('the other one', async () => (await locks.operations.inspect(inner)) !== null);
       await locks.withLock(inner, () => undefined);
     });
   }

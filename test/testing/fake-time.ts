@@ -131,9 +131,9 @@ export const SCENARIOS: Readonly<Record<string, (advance: Advance) => Promise<vo
     const { control, balances, locks, close } = await start();
     await balances.credit('42', () => control.storeAway());
     control.storeBack();
-    assert.notEqual(await locks.inspect('balance:42'), null);
+    assert.notEqual(await locks.operations.inspect('balance:42'), null);
     await advance(1_100);
-    assert.equal(await locks.inspect('balance:42'), null);
+    assert.equal(await locks.operations.inspect('balance:42'), null);
     await close();
   },
 

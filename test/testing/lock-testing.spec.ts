@@ -133,7 +133,9 @@ describe('lose()', () => {
     const app = await boot();
     const [control, locks] = [app.get(LockTesting), app.get(LockService)];
     await expect(locks.withLock('k', () => control.lose('k', 'expired'))).rejects.toMatchObject({ reason: 'expired' });
-    await expect(locks.withLock('k', (lock) => locks.forceRelease('k', { fence: lock.fence }))).rejects.toMatchObject({ reason: 'forced' });
+    await expect(locks.withLock('k', (lock) => locks.operations.forceRelease('k', { fence: lock.fence }))).rejects.toMatchObject({
+      reason: 'forced',
+    });
     await app.close();
   });
 });
@@ -146,7 +148,7 @@ describe('holdElsewhere()', () => {
       await using elsewhere = await control.holdElsewhere('k');
       expect(elsewhere).toBeDefined();
       expect(await locks.tryAcquire('k')).toBeNull();
-      expect(await locks.inspect('k')).toMatchObject({ by: 'elsewhere (pid 1) LockTesting.holdElsewhere' });
+      expect(await locks.operations.inspect('k')).toMatchObject({ by: 'elsewhere (pid 1) LockTesting.holdElsewhere' });
       await expect(control.holdElsewhere('k')).rejects.toMatchObject({ code: 'LOCK_NOT_ACQUIRED' });
     }
     expect(await locks.withLock('k', { wait: 0 }, () => 'in')).toBe('in');
@@ -170,10 +172,10 @@ test('a store that is away fails the calls of its locks alone, and health says t
   expect(await locks.withLock('k', { wait: 0 }, () => 'in')).toBe('in');
   control.storeAway();
   await expect(locks.withLock('k', { wait: 0 }, () => 'in')).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: false });
-  expect(await locks.health({ downAfter: 0 })).toMatchObject({ status: 'down' });
+  expect(await locks.operations.health({ downAfter: 0 })).toMatchObject({ status: 'down' });
   control.storeBack();
   expect(await locks.withLock('k', { wait: 0 }, () => 'in')).toBe('in');
-  expect(await locks.health({ downAfter: 0 })).toMatchObject({ status: 'up' });
+  expect(await locks.operations.health({ downAfter: 0 })).toMatchObject({ status: 'up' });
   await app.close();
 });
 
@@ -189,7 +191,7 @@ describe('a grant that comes later than a command may take', () => {
     const [control, locks] = [app.get(LockTesting), app.get(LockService)];
     control.delayGrants('1h');
     await expect(locks.withLock('k', { wait, ttl: 400 }, () => 'ran')).rejects.toMatchObject(unanswered);
-    await until('the lock is free', async () => (await locks.inspect('k')) === null);
+    await until('the lock is free', async () => (await locks.operations.inspect('k')) === null);
     control.delayGrants(0);
     expect(await locks.withLock('k', { wait: 0 }, () => 'in')).toBe('in');
     await app.close();
@@ -207,7 +209,7 @@ describe('a grant that comes later than a command may take', () => {
       behind.catch(() => undefined);
     });
     await expect(behind).rejects.toMatchObject(unanswered);
-    await until('the lock is free', async () => (await locks.inspect('k')) === null);
+    await until('the lock is free', async () => (await locks.operations.inspect('k')) === null);
     await app.close();
   });
 });

@@ -132,7 +132,7 @@ describe.each([
       };
       expect(await ask(`${url}/reserve`, body)).toEqual([201, String(fence)]);
     });
-    expect(await shop.locks.inspect('order:1')).toBeNull();
+    expect(await shop.locks.operations.inspect('order:1')).toBeNull();
     expect((await ask(`${url}/reserve/1`))[0]).toBe(200);
   });
 
@@ -196,8 +196,8 @@ describe.each([
   test('a lock that its first application loses is lost in the other one', async () => {
     const ordered = shop.order('1', async (fence) => {
       const answer = ask(`${url}/lost/1`);
-      await until('the second hold', async () => (await shop.locks.inspect('order:1'))?.holds === 2);
-      await shop.locks.forceRelease('order:1', { fence });
+      await until('the second hold', async () => (await shop.locks.operations.inspect('order:1'))?.holds === 2);
+      await shop.locks.operations.forceRelease('order:1', { fence });
       expect((await answer)[0]).toBe(500);
     });
     await expect(ordered).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'forced' });

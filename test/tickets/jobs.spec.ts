@@ -70,7 +70,7 @@ test('a job that was added inside the lock enters it in the worker, which sees n
     expect(await job.waitUntilFinished(events)).toBe(fence);
   });
   expect(seen).toEqual([{ id: '1' }]);
-  expect(await shop.locks.inspect('order:1')).toBeNull();
+  expect(await shop.locks.operations.inspect('order:1')).toBeNull();
 });
 
 test('so it does in a plain Worker', async () => {

@@ -115,7 +115,7 @@ describe.each(BROKERS)('over %s', (_, optionsOf) => {
   test('a message from inside the lock enters it in the other application, and its handler sees no tickets', async () => {
     await start('interceptor');
     await shop.order('1', async (fence) => expect(await send('reserve')).toBe(fence));
-    expect(await shop.locks.inspect('order:1')).toBeNull();
+    expect(await shop.locks.operations.inspect('order:1')).toBeNull();
     expect(await send('reserve')).toBeGreaterThan(0);
     expect(stock.get(StockMessages).seen).toEqual([{ id: '1' }, { id: '1' }]);
   });

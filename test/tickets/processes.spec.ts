@@ -42,7 +42,7 @@ test('a request to another process enters the lock of this one, with the same fe
     const response = await ask(`${accepting}/reserve/1`);
     expect([response.status, await response.text()]).toEqual([200, String(fence)]);
   });
-  expect(await locks.inspect('order:1')).toBeNull();
+  expect(await locks.operations.inspect('order:1')).toBeNull();
 });
 
 test('where the other process does not accept tickets, it waits for this one, and refuses', async () => {
@@ -52,8 +52,8 @@ test('where the other process does not accept tickets, it waits for this one, an
 test('a lock that this process loses is lost in the other one, which answers with an error', async () => {
   const holding = locks.withLock('order:1', async ({ fence }) => {
     const answer = ask(`${accepting}/untilLost/1`);
-    await until('that both are inside', async () => (await locks.inspect('order:1'))?.holds === 2);
-    await locks.forceRelease('order:1', { fence });
+    await until('that both are inside', async () => (await locks.operations.inspect('order:1'))?.holds === 2);
+    await locks.operations.forceRelease('order:1', { fence });
     expect((await answer).status).toBe(500);
   });
   await expect(holding).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'forced' });

@@ -132,9 +132,9 @@ async function hear(message: WorkerMessage): Promise<void> {
 async function forceOld(key: string): Promise<void> {
   const locks = app.get(LockService);
   // Whether the servers can be reached is another's business.
-  const fence = (await locks.inspect(key).catch(() => null))?.fence;
+  const fence = (await locks.operations.inspect(key).catch(() => null))?.fence;
   if (fence !== undefined) {
-    await locks.forceRelease(key, { fence: fence - 1 }).catch(() => undefined);
+    await locks.operations.forceRelease(key, { fence: fence - 1 }).catch(() => undefined);
   }
 }
 

@@ -83,7 +83,7 @@ export async function check(account: Account): Promise<Findings> {
     });
   }
   const [locks, others] = start(true);
-  const isTaken = async (): Promise<boolean> => (await others.inspect('balance:1')) !== null;
+  const isTaken = async (): Promise<boolean> => (await others.operations.inspect('balance:1')) !== null;
   const write = (run: Run, amount: number): Promise<number> =>
     locks.withLock('balance:1', { wait: 5_000 }, async ({ fence }) => {
       await run(`UPDATE balance SET amount = ${amount}`);

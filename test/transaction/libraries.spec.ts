@@ -112,7 +112,7 @@ test('a transaction of Prisma that waits for a lock past its timeout is rolled b
   await long;
   await expect(short).rejects.toMatchObject({ code: 'P2028' });
   expect(await server.query('SELECT name FROM waits')).toEqual([{ name: 'long before' }, { name: 'long inside' }]);
-  expect(await locks.inspect('balance:1')).toBeNull();
+  expect(await locks.operations.inspect('balance:1')).toBeNull();
   await prisma.$disconnect();
   await locks.shutdown();
 });
@@ -123,14 +123,14 @@ test('a lock inside an unmanaged transaction of Sequelize is held until the comm
   const isHeldAtCommit = async (open: () => Promise<Transaction>): Promise<boolean> => {
     const transaction = await open();
     await locks.withLock('balance:1', () => sequelize.query('SELECT 1', { transaction }));
-    const isHeld = (await locks.inspect('balance:1')) !== null;
+    const isHeld = (await locks.operations.inspect('balance:1')) !== null;
     await transaction.commit();
     return isHeld;
   };
   const followed = transactions.around(() => sequelize.transaction());
   expect(await isHeldAtCommit(followed)).toBe(false);
   expect(await transactions.run(() => isHeldAtCommit(() => sequelize.transaction()))).toBe(true);
-  await until('the lock is released', async () => (await locks.inspect('balance:1')) === null);
+  await until('the lock is released', async () => (await locks.operations.inspect('balance:1')) === null);
   await locks.shutdown();
   await sequelize.close();
 });
@@ -151,11 +151,11 @@ test('the lock of the example of the page is held until its transaction has comm
     const [row] = await server.query<{ count: number }>('SELECT count(*)::int AS count FROM pg_locks WHERE NOT granted');
     return row !== undefined && row.count > 0;
   });
-  expect(await locks.inspect('points:42')).not.toBeNull();
+  expect(await locks.operations.inspect('points:42')).not.toBeNull();
   await other.query('ROLLBACK');
   other.release();
   await rewarded;
-  await until('the lock is released', async () => (await locks.inspect('points:42')) === null);
+  await until('the lock is released', async () => (await locks.operations.inspect('points:42')) === null);
   expect(await server.query('SELECT customer_id FROM rewards')).toEqual([{ customer_id: '42' }]);
   await application.close();
   await dataSource.destroy();

@@ -23,13 +23,13 @@ import type { Telemetry } from './telemetry.js';
 
 type LostEvent = Extract<LockEvent, { type: 'lost' }>;
 
-const FORCING = callerOf('', 'LockService.forceRelease', 'LockService.forceRelease');
+const FORCING = callerOf('', 'LockOperations.forceRelease', 'LockOperations.forceRelease');
 
 /** What an event is about. */
 type Subject = Pick<Lease, 'key' | 'caller'>;
 
 /** A check of the health is about no key. */
-const CHECKING: Subject = { key: '', caller: callerOf('', 'LockService.health', 'LockService.health') };
+const CHECKING: Subject = { key: '', caller: callerOf('', 'LockOperations.health', 'LockOperations.health') };
 
 /** How many times a ttl a section may last while others wait, until that is worth a warning. */
 const LONG = 10;

@@ -1,6 +1,6 @@
 import { Controller, Get, Inject } from '@nestjs/common';
 import { HealthCheck, HealthCheckService, HealthIndicatorService, type HealthCheckResult } from '@nestjs/terminus';
-import { LockService } from 'nestjs-distributed-lock';
+import { LockOperations } from 'nestjs-distributed-lock';
 
 /** For readiness, never for liveness: a restart mends no store, and drops the locks that are held. */
 @Controller('health')
@@ -8,7 +8,7 @@ export class HealthController {
   constructor(
     @Inject(HealthCheckService) private readonly health: HealthCheckService,
     @Inject(HealthIndicatorService) private readonly indicators: HealthIndicatorService,
-    @Inject(LockService) private readonly locks: LockService,
+    @Inject(LockOperations) private readonly locks: LockOperations,
   ) {}
 
   @Get('ready')

@@ -34,8 +34,13 @@ const INCIDENTS: readonly FoundIncident[] = [
     lastedMs: 5_000,
     holder: 'api-7f9c4-m8wdl (pid 17)',
   }),
-  incident('away', 'storeUnavailable', 912_000, { key: '', name: 'LockService.health', site: 'LockService.health', reason: 'LOCK_STORE' }),
-  incident('back', 'storeAnswered', 903_500, { key: '', name: 'LockService.health', site: 'LockService.health', lastedMs: 8_500 }),
+  incident('away', 'storeUnavailable', 912_000, {
+    key: '',
+    name: 'LockOperations.health',
+    site: 'LockOperations.health',
+    reason: 'LOCK_STORE',
+  }),
+  incident('back', 'storeAnswered', 903_500, { key: '', name: 'LockOperations.health', site: 'LockOperations.health', lastedMs: 8_500 }),
   incident('forced', 'forced', 611_000, { key: 'import:acme-nordics', fence: GRANTED_AT - 700_000_000 }),
   incident('deadlock', 'cycle', 48_000, {
     scope: 'fleet',

@@ -1,0 +1,4 @@
+import { POSTGRES } from './faults/postgres';
+import { describeFaults } from './faults-suite';
+
+describeFaults('PostgreSQL', POSTGRES);
