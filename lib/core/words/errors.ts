@@ -2,7 +2,7 @@ import type { CycleCall } from './cycle-call.js';
 import { STATUS_CODES } from 'node:http';
 import { printable } from './shown.js';
 
-/** What went wrong, for `switch` statements and API clients. */
+/** The kind of an error, for `switch` statements and API clients. */
 export type LockErrorCode = 'LOCK_NOT_ACQUIRED' | 'LOCK_LOST' | 'LOCK_KEY' | 'LOCK_STORE' | 'LOCK_CONFIGURATION';
 
 /** Why a lock was not acquired. */
@@ -21,7 +21,7 @@ export interface LockHolder {
 
 const BRAND = Symbol.for('nestjs-distributed-lock:error');
 
-/** What clients see of an error: no key, host or driver text. */
+/** The part of an error that clients see: no key, host or driver text. */
 export interface LockErrorBody {
   readonly statusCode: number;
   readonly message: string;
@@ -43,7 +43,7 @@ export abstract class LockError extends Error {
   abstract readonly status: number;
   /** The key concerned; empty where the error is about none. */
   readonly key: string;
-  /** What happened to which key, with numbers and the next step. For logs, not for clients. */
+  /** Describes what happened to which key, with numbers and the next step. For logs, not for clients. */
   declare readonly detail: string;
   /** Keeps the message from clients, as http-errors define it. */
   readonly expose = false;
@@ -57,18 +57,18 @@ export abstract class LockError extends Error {
     beginStack(this, () => `${this.name}: ${this.detail}`, new.target);
   }
 
-  /** The same as `status`, under the name that Fastify and http-errors read. */
+  /** Equals `status`, under the name that Fastify and http-errors read. */
   get statusCode(): number {
     return this.status;
   }
 
-  /** What GraphQL servers add to their answer. */
+  /** The fields that GraphQL servers add to their answer. */
   get extensions(): Readonly<Record<string, unknown>> {
     const { message: _message, ...others } = this.toJSON();
     return others;
   }
 
-  /** What clients may read, with the standard text of the status as `message`. */
+  /** The fields that clients may read, with the standard text of the status as `message`. */
   toJSON(): LockErrorBody {
     const body = { statusCode: this.status, message: STATUS_CODES[this.status] ?? 'Error', code: this.code };
     // vitest prints an error as its `toJSON()` has it, and below a `codeFrame`. JSON, spreads and clones leave it out.
@@ -102,7 +102,10 @@ export class LockNotAcquiredError extends LockError {
   readonly reason: NotAcquiredReason;
   /** Milliseconds this call had waited. */
   readonly waitedMs: number;
-  /** Milliseconds after which trying again makes sense: what was left of the lease last seen, at least 0; 0 in a cycle. */
+  /**
+   * Milliseconds after which a new attempt makes sense: the rest of the lease that was seen last, at least 0; 0 in a
+   * cycle.
+   */
   readonly retryAfterMs: number;
   /** Who held the lock, where the store said. */
   readonly holder: LockHolder | undefined;
