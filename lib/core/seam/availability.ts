@@ -13,9 +13,9 @@ const MOST_NEWS = 5;
 const OUTDATED_AFTER_MS = 60_000;
 
 /**
- * What is known of whether a store answers. A renewal that is answered ends an outage that renewals found; one that
- * attempts to acquire found goes on until one is answered, since a full server, for one, renews and grants nothing.
- * A failure that no retry mends counts as well, where it is of the store and not of one key.
+ * Tracks whether a store answers. An answered renewal ends an outage that renewals found. An outage that attempts to
+ * acquire found lasts until one of them is answered: a full server, for example, renews and grants nothing. A failure
+ * that no retry mends counts as well, where it concerns the store and not one key.
  */
 export class Availability {
   readonly #clock: Clock;
@@ -106,7 +106,10 @@ export class Availability {
     this.#refusedAt = now;
   }
 
-  /** For how long a store has granted nothing, by its own words when it answered last or by attempts that failed; undefined where it may grant. */
+  /**
+   * For how long a store has granted nothing, in milliseconds: by its own last answer, or by attempts that failed;
+   * undefined where it may grant.
+   */
   get refusingMs(): number | undefined {
     const now = this.#clock.monotonic();
     const said = now - this.#refusedAt < OUTDATED_AFTER_MS ? this.#refusingSince : undefined;
@@ -114,7 +117,10 @@ export class Availability {
     return since < Infinity ? now - since : undefined;
   }
 
-  /** For how long nothing was answered, in milliseconds, as far as is known; undefined where the last answer is no failure. */
+  /**
+   * For how long the store has answered nothing, in milliseconds, as far as is known; undefined where the last answer
+   * is no failure.
+   */
   get silentMs(): number | undefined {
     return this.#silentSince === undefined ? undefined : this.#clock.monotonic() - this.#silentSince;
   }

@@ -46,7 +46,7 @@ export class Lifecycle {
     void work.finally(() => this.#background.delete(work));
   }
 
-  /** Waits before background work is repeated, for so many milliseconds; a shutdown that waits for the work ends the pause. */
+  /** Waits `ms` milliseconds before background work is repeated; a shutdown that waits for the work ends the pause. */
   pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const end = (): void => {
