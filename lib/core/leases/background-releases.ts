@@ -9,7 +9,10 @@ import type { HoldRecord, LockStore, Place } from '../seam/lock-store.js';
  * milliseconds.
  */
 const SHARED_MS = 60_000;
-/** A command that grants may be carried out for this long after its sender gave up, in milliseconds: `ServerClock.latest` says until when. */
+/**
+ * For how long after its sender gave up a command that grants may still be carried out, in milliseconds:
+ * `ServerClock.latest` sets this limit.
+ */
 const LATEST_MS = 1_000;
 
 /**

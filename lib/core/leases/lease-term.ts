@@ -6,7 +6,7 @@ export class LeaseTerm {
   #deadline = 0;
   /** When what set the deadline was sent. */
   #sentAt = 0;
-  /** What the wall clock read more than the monotonic one then. */
+  /** Wall clock minus monotonic clock when the deadline was set, in ms. */
   #wallAheadMs = 0;
   #grantedMs: number;
   #maxHoldAt = Infinity;
@@ -78,7 +78,7 @@ export class LeaseTerm {
       this.#wallAheadMs = wallAheadMs;
       this.#grantedMs = ttlMs;
     } else {
-      // What a clock that stood still has missed of the lease is gone, though the lock is still there.
+      // A clock that stood still has missed a part of the lease. The part is gone, though the lock is still there.
       this.#wallAheadMs = Math.min(this.#wallAheadMs, wallAheadMs);
     }
   }
@@ -143,8 +143,8 @@ export class LeaseTerm {
   }
 
   /**
-   * A renewal that asked for `ttlMs` at `sent` was answered; `held` is false where the outcome is unknown. `knew` says whether the
-   * store has heard that the code has ended.
+   * A renewal that asked for `ttlMs` at `sent` was answered; `held` is false where the outcome is unknown. `knew` says
+   * whether the store has been told that the code has ended.
    */
   renewed(held: boolean, knew: boolean, sent: Moment, ttlMs: number): void {
     const now = this.#clock.monotonic();

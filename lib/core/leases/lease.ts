@@ -10,26 +10,26 @@ import type { HoldRecord } from '../seam/lock-store.js';
 import type { TicketEntry } from './ticket.js';
 
 /**
- * Where a lease stands.
+ * The state of a lease.
  *
  * | state | meaning | next |
  * |---|---|---|
- * | `wanted` | it is asked for | `held`; `gone`, where it serves a call and a renewal finds out before it starts |
+ * | `wanted` | it is asked for | `held`; `gone`, where it serves a call and a renewal finds its end before the start |
  * | `held` | it was granted, and its code runs | any of those below |
- * | `overdue` | `maxHold` is over: the code was notified, and the lease is not renewed | `lingering`, `gone`, `lost`, `released` |
+ * | `overdue` | `maxHold` is over: code notified, no more renewals | `lingering`, `gone`, `lost`, `released` |
  * | `lingering` | its code has ended, and `minHold` keeps the lock | `gone`, `lost`, `released` |
  * | `gone` | the store no longer has the lock, and the code is to be notified | `lost`, `released` |
  * | `lost` | it ended before its code did; the code was notified | |
- * | `released` | its code ended first; its release was sent, or it serves the next call | `lost`, where the release found it gone |
+ * | `released` | its code ended first; its release was sent, or it serves the next call | `lost` (gone at release) |
  */
 type LeaseState = 'wanted' | 'held' | 'overdue' | 'lingering' | 'gone' | 'lost' | 'released';
 
-/** What a call says of its leases. */
+/** The options of a call that its leases need. */
 type LeaseOptions = Pick<Call, 'caller' | 'ttlMs' | 'renew'>;
 
 /**
- * What a store grants to this process for a time: a hold in the lock of an owner, and the locked calls inside it.
- * Nothing else writes its state; `Leases` decides when it ends.
+ * A grant of the store to this process for a time: a hold in the lock of an owner, and the locked calls inside the
+ * hold. No other class writes its state; `Leases` decides when it ends.
  */
 export class Lease extends Hold {
   readonly caller: Caller;
@@ -112,7 +112,10 @@ export class Lease extends Hold {
     return Math.max(0, this.remainingMs) / this.term.grantedMs;
   }
 
-  /** For how long code that runs can trust it, where it is renewed; undefined for others, which end as they are meant to. */
+  /**
+   * For how long running code can trust a lease that is renewed, in ms; undefined for a lease that is not renewed: it
+   * ends as it is meant to.
+   */
   get marginMs(): number | undefined {
     return this.#state === 'held' && this.term.isRenewed ? this.remainingMs : undefined;
   }
@@ -129,7 +132,7 @@ export class Lease extends Hold {
     return this.hasEnded || !this.term.isInDoubt ? undefined : doubtOf(this.key);
   }
 
-  /** What a store is given to acquire, join or release it. */
+  /** The record that a store is given to acquire, join or release the lease. */
   record(limitMs = this.limitMs): HoldRecord {
     return this.recordFor(this.#ttlMs, limitMs, this.#state === 'lingering', this.caller.by);
   }
@@ -166,8 +169,9 @@ export class Lease extends Hold {
   }
 
   /**
-   * Whether it may serve the next call of this process once its own has ended: a fence of its block is left, the calls ask for the
-   * same lease, nobody else is in the lock, and more than half of the lease is left.
+   * Whether the lease may serve the next call of this process once its own call has ended: a fence of its block is
+   * left, both calls ask for a lease of the same length, nobody else is in the lock, and more than half of the lease is
+   * left.
    */
   canServe(next: Lease): boolean {
     return (
@@ -243,13 +247,17 @@ export class Lease extends Hold {
     if (held === false && !this.hasEnded) {
       this.gone();
     } else if (!this.hasEnded) {
-      // Its code may have seen that it was over. That is final, also where a blocked event loop has kept the answer back.
+      // Its code may have seen that the lease was over. This is final, also where a blocked event loop has kept the
+      // answer back.
       this.term.renewed(held === true && !(this.hasCode && this.isOver), record.lingering, sent, record.ttlMs);
     }
     return this;
   }
 
-  /** The store confirmed a lease of `ttlMs` that was asked for at `sent`; a deadline never moves back, and not on once it is over. */
+  /**
+   * The store confirmed a lease of `ttlMs` that was asked for at `sent`. A deadline never moves back, and does not move
+   * on once it is over.
+   */
   confirmed(sent: Moment, ttlMs: number): void {
     if (!this.isOver) {
       this.term.extend(sent, ttlMs);

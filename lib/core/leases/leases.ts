@@ -119,8 +119,8 @@ export class Leases {
   }
 
   /**
-   * A call leaves, or a transaction that kept the lease has ended. The last one releases the lock, or leaves it taken until
-   * `minHold` is over. Undefined where no answer of the store is to be waited for.
+   * A call leaves, or a transaction that kept the lease has ended. The last one to leave releases the lock, or keeps it
+   * until `minHold` is over. Undefined where no answer of the store is to be waited for.
    */
   leave(lease: Lease, leaving: CallNode | LeaseKeeper): Promise<void> | undefined {
     const hasLeft = lease.calls.remove(leaving);
@@ -159,7 +159,10 @@ export class Leases {
     return this.#running.members as Lease[];
   }
 
-  /** Ends everything: running code is notified, its locks are released, and a `minHold` is left to run out where leases end by time. */
+  /**
+   * Ends everything: running code is notified, its locks are released, and a `minHold` is left to run out where leases
+   * end by time.
+   */
   async shutdown(): Promise<void> {
     const { expires } = this.#parts.store;
     const kept = [...this.#lingering.keys()].map((lease) => (expires ? this.#keep(lease) : this.#release(lease, undefined)));
@@ -173,7 +176,10 @@ export class Leases {
     return this.#parts.events.watchers.length > 0 || lockChannel.hasSubscribers;
   }
 
-  /** Never rejects. `leaving` is the last that left. The lease serves the next call here, or is exchanged for its lease, or released. */
+  /**
+   * Never rejects. `leaving` is the last call or transaction that left. The lease serves the next call here, or is
+   * exchanged for the next call's lease, or is released.
+   */
   #release(lease: Lease, leaving: CallNode | LeaseKeeper | undefined): Promise<void> | undefined {
     if (lease.loss) {
       return undefined;

@@ -19,7 +19,7 @@ const JUMP_MS = 500;
 /** For how long listeners may run in one go before the renewals that became due meanwhile are sent, in milliseconds. */
 const NOTIFYING_MS = 5;
 
-/** What a renewer needs of the leases of its store. */
+/** The part of the leases of its store that a renewer needs. */
 interface RenewedLeases {
   /** Those that run, whether they are renewed or not. */
   readonly running: readonly Lease[];
@@ -201,8 +201,8 @@ export class Renewer {
   }
 
   /**
-   * Renews what is due by `by`, and answers how many leases it renews. Leases that are nearly due fill the last batch up, so
-   * that many leases need few commands.
+   * Renews the leases that are due by `by`, and answers how many leases it renews. Leases that are nearly due fill up
+   * the last batch, so that many leases need few commands.
    */
   #renewInBatches(leases: Lease[], by: number, sent: Moment): number {
     leases.sort((first, second) => first.term.renewAt - second.term.renewAt);
@@ -233,7 +233,7 @@ export class Renewer {
     } catch (error) {
       this.#events.renewalFailed(first, asLockError(error, first.key));
     }
-    // What was answered counts before it is told: listeners may work for longer than what is left of a lease.
+    // The answers are stored before events tell of them: listeners may run for longer than the rest of a lease.
     const margins = batch.map((lease, index) => {
       const margin = held?.[index] && !lease.hasEnded ? lease.margin : undefined;
       this.hasten(lease.renewalAnswered(held?.[index], records[index] as HoldRecord, sent));
