@@ -130,7 +130,10 @@ export class Frame extends CallNode implements HandledCall {
     }
   }
 
-  /** What a ticket of all its locks has: from now on others may be in them. That of locks which were lost or released lets nobody in. */
+  /**
+   * The entries of a ticket for all its locks: from now on other processes may be in them. The entry of a lock that was
+   * lost or released lets nobody in.
+   */
   share(): TicketEntry[] {
     const hasEnded = this.#endedBy() !== undefined;
     return this.#taken.map((lease) => ({ store: this.#leases.store, ...(hasEnded ? lease.ticketOfNone : lease.share()) }));
@@ -182,8 +185,9 @@ export class Frame extends CallNode implements HandledCall {
   }
 
   /**
-   * The run of the body, which limits its caller's wait after a loss; undefined once the body has ended. The run has a promise, and Node keeps
-   * with it the context in which it was made: each frame would keep the one that its call was made inside of.
+   * Sets the run of the body, which limits its caller's wait after a loss; undefined once the body has ended. The run
+   * has a promise, and Node keeps with a promise the context in which it was made: each frame would keep the frame that
+   * its call was made inside of.
    */
   runsBody(bodyRun: LossListener | undefined): void {
     this.#bodyRun = bodyRun;
@@ -218,7 +222,10 @@ export class Frame extends CallNode implements HandledCall {
     }
   }
 
-  /** Leaves every lock it is in, last taken first. A second call waits for the first; undefined where nothing is to be waited for. */
+  /**
+   * Leaves every lock that the frame is in, the last taken first. A second call of `leave` waits for the first;
+   * undefined where nothing is to be waited for.
+   */
   leave(): Promise<void> | undefined {
     if (!this.#isReleased) {
       this.#isReleased = true;

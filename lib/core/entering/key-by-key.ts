@@ -14,8 +14,8 @@ import type { WaitingLine, WaitOutcome } from '../calls/waiter.js';
 import type { Wanted } from './cycle.js';
 
 /**
- * How a call enters that does not go straight: one key after the other, each by an enclosing lease, by a ticket, or through the line of
- * its key.
+ * The way of a call that does not go straight: it enters one key after the other, each by an enclosing lease, by a
+ * ticket, or through the line of the key.
  */
 export class KeyByKey {
   readonly #parts: EnteringParts;
@@ -110,8 +110,8 @@ export class KeyByKey {
   }
 
   /**
-   * Waits while other calls of the transaction acquire the key, so that they do not wait for each other's commit, and enters
-   * the lease of one that got it.
+   * Waits while other calls of the transaction acquire the key, so that calls do not wait for each other's commit, and
+   * enters the lease of the call that got it.
    */
   async #besideOthers(transaction: Transaction, key: string, acquisition: Acquisition): Promise<Lease | TicketEntry | undefined> {
     const { frame, call } = acquisition;

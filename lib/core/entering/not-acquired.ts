@@ -5,7 +5,7 @@ import { Lease } from '../leases/lease.js';
 import type { Busy } from '../seam/lock-store.js';
 import { quoted } from '../words/shown.js';
 
-/** What is known when a call gives up. */
+/** The facts that are known when a call gives up. */
 interface GivingUp {
   readonly key: string;
   readonly reason: NotAcquiredReason;

@@ -5,7 +5,10 @@ import type { Acquisition } from './acquisition.js';
 import type { Lifecycle } from '../seam/lifecycle.js';
 import { Waiter, type WaitingLine, type WaitOutcome } from '../calls/waiter.js';
 
-/** What calls that are inside a lock wait for. One map for the stores of all applications: a cycle may lead through several. */
+/**
+ * The locks that calls inside a lock wait for. One map for the stores of all applications: a cycle may lead through
+ * several.
+ */
 const WANTED = new Map<Acquisition, Wanted>();
 
 /** Follows waits that may be part of a deadlock. It may end one by `Acquisition.withdraw`. */
@@ -57,7 +60,10 @@ export class Waiters {
     return this.#waiting.size;
   }
 
-  /** Waits until `until` at the latest, or the call's own limit; for what is `wanted`, where other calls may find a cycle through it. */
+  /**
+   * Waits until `until`, or the call's own limit, at the latest. `wanted`: the lock that it waits for, where other
+   * calls may find a cycle through it.
+   */
   async wait(key: string, acquisition: Acquisition, until: number, line?: WaitingLine, wanted?: Wanted): Promise<WaitOutcome> {
     const { call, giveUpAt } = acquisition;
     const limitMs = Math.min(until, giveUpAt) - this.#clock.monotonic();
