@@ -25,7 +25,7 @@ type LostEvent = Extract<LockEvent, { type: 'lost' }>;
 
 const FORCING = callerOf('', 'LockService.forceRelease', 'LockService.forceRelease');
 
-/** What an event is about. */
+/** The lock and the caller that an event is about. */
 type Subject = Pick<Lease, 'key' | 'caller'>;
 
 /** A check of the health is about no key. */
@@ -139,8 +139,8 @@ export class Reporter implements LeaseEvents, EntryEvents {
   }
 
   /**
-   * Others wait for a lock that `by` has held for so long. Reported once for each key. `lease` is that of the holder, or of
-   * the call that waits where another process is the holder.
+   * Other calls wait for a lock that `by` has held for `heldMs`. Reported once for each key. `lease` belongs to the
+   * holder, or to the call that waits where another process is the holder.
    */
   stillHeld(lease: Lease, by: string, heldMs: number): void {
     const { key, ttlMs, caller } = lease;
@@ -213,9 +213,12 @@ export class Reporter implements LeaseEvents, EntryEvents {
     this.#trouble({ type: 'forced', ...this.#subject({ key, caller: FORCING }), fence, forcedBy });
   }
 
-  /** A process has told who released a lock by force that was lost here: for the log alone, since that process has the event. */
+  /**
+   * A process has told who released a lock by force that was lost here. This goes to the log alone, since that process
+   * has the event.
+   */
   explained({ store, key, name, by, process, site, fence }: LostEvent, forcedBy: ForcedBy): void {
-    // What this process released itself is in its log already.
+    // The log has an own forced release of this process already.
     if (forcedBy.process !== THIS_PROCESS) {
       this.#tell({ type: 'forced', store, key, name, by, process, site, fence, forcedBy });
     }
@@ -285,7 +288,7 @@ export class Reporter implements LeaseEvents, EntryEvents {
     try {
       this.#parts.debug?.(debugLine(note));
     } catch {
-      // The same.
+      // A broken log changes nothing for the locks.
     }
   }
 
