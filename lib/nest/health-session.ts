@@ -2,8 +2,8 @@ import { wrongOption } from '../core/words/check-options.js';
 import type { HealthStatus, LockHealth } from '../core/words/lock-health.js';
 
 /**
- * What is used of the session of a health indicator of `@nestjs/terminus`, 11 or 12. The results have a status by the name of the
- * indicator, and what else is known.
+ * The used part of the session of a health indicator of `@nestjs/terminus`, 11 or 12. The results have a status by the
+ * name of the indicator, and the other facts that are known.
  */
 export interface HealthSession {
   readonly up: (data: Record<string, unknown>) => Record<string, { readonly status: 'up' }>;

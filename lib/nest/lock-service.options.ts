@@ -87,7 +87,7 @@ export interface IncidentOptions {
 
 /** The options of a list of locks. */
 export interface ListOptions {
-  /** What the keys begin with. Default: `''`, all keys. */
+  /** The beginning of the keys that are listed. Default: `''`, all keys. */
   prefix?: string | undefined;
   /** The most locks. Default: 1,000. */
   limit?: number | undefined;
@@ -97,7 +97,7 @@ export interface ListOptions {
   timeout?: Duration | undefined;
 }
 
-/** What a list is limited to. Throws `LockConfigurationError`. */
+/** The limits of a list. Throws `LockConfigurationError`. */
 export function limitsOf(options: ListOptions, site: string): ListLimits {
   checkOptions(site, options, { prefix: true, limit: true, scan: true, timeout: true });
   const { prefix = '', limit = 1_000, scan = true, timeout = '10s' } = options;

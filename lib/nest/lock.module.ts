@@ -43,7 +43,10 @@ import { MemoryLockStore } from '../stores/memory/memory-lock-store.js';
 
 const logger = new Logger('LockModule');
 
-/** How long after the bootstrap of this module shutdown hooks have to be on, in milliseconds: that of others may take a while. */
+/**
+ * How long after the bootstrap of this module the shutdown hooks have to be enabled, in milliseconds: the bootstrap of
+ * other modules may take a while.
+ */
 const HOOKS_MS = 5_000;
 
 const ASYNC_OPTIONS: OptionNames<typeof ASYNC_OPTIONS_TYPE> = {
@@ -169,8 +172,8 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
 
   /**
    * The module for users' tests: locks in memory that do not end by time, without timers while nothing is contended.
-   * `storeNames` are the stores besides `default` that the code under test names. With a `controller`, a `LockTesting` of
-   * `nestjs-distributed-lock/testing`, the test makes faults and sees what was locked.
+   * `storeNames` are the stores besides `default` that the code under test names. With a `controller`, a `LockTesting`
+   * of `nestjs-distributed-lock/testing`, the test makes faults and sees what was locked.
    */
   static forTesting(options: LockTestOptions = {}): DynamicModule {
     checkOptions('LockModule.forTesting', options, { storeNames: true, controller: true });

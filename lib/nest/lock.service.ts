@@ -41,13 +41,13 @@ import { askedOf, checkAnswers, runUnlessRefused, throwsAll, type Answers, type 
 import { closeStore, openStore } from './application/open-stores.js';
 import { transactionProviders } from './methods/open-transaction.js';
 
-/** What an operator sees of a lock that somebody holds. Never owner ids. */
+/** The facts that an operator sees of a held lock. Owner ids are never among them. */
 export interface LockInspection extends StoredLock {
   /** Calls of this process that wait for the lock behind another call of this process. */
   readonly waitingHere: number;
 }
 
-/** What a `LockService` is made of: a store, and the defaults of its application. */
+/** The parts of a `LockService`: a store, and the defaults of its application. */
 export interface LockServiceSettings extends LocksSettings {
   readonly ttl: Duration;
   readonly wait: Duration;
@@ -162,7 +162,7 @@ export class LockService {
     return this.#acquire(key, options, site);
   }
 
-  /** The same without waiting: null where the lock is taken or others wait for it. */
+  /** Like `acquire`, without waiting: null where the lock is taken or others wait for it. */
   async tryAcquire(key: string | readonly string[], options: Omit<LockOptions, 'wait'> = DEFAULT_OPTIONS): Promise<Lock | null> {
     const site = siteOf(options, 'tryAcquire');
     checkOptions(site, options, TRY_OPTIONS);
@@ -181,13 +181,15 @@ export class LockService {
   }
 
   /**
-   * Has one process of all run `body`: the leader. The others stand by, and one of them leads as soon as the leader crashed, lost its
-   * lease, shut down or was stopped: within the `ttl` and about three seconds, and at once where it could release. `body` runs as long as
-   * the process leads, and has to end soon after `lock.signal` aborts. When it returns by itself, the process leads no more, and
-   * stands by again after a `pause`; the same when it throws, which is an event and an error of the log.
+   * Has one process of all run `body`: the leader. The others stand by. One of them leads as soon as the leader
+   * crashed, lost its lease, shut down or was stopped: within the `ttl` and about three seconds, and at once where the
+   * leader could release its lock. `body` runs as long as the process leads, and has to end soon after `lock.signal`
+   * aborts. When it returns by itself, the process leads no more, and stands by again after a `pause`. It does so too
+   * when `body` throws, which is an event and an error of the log.
    *
-   * Ends by `stop()` of what it answers, by the option `signal`, and at the shutdown of the application. Throws `LockKeyError` and
-   * `LockConfigurationError`, and `LockNotAcquiredError` during a shutdown. A store that does not answer is asked again.
+   * Ends by `stop()` of the returned candidate, by the option `signal`, and at the shutdown of the application. Throws
+   * `LockKeyError` and `LockConfigurationError`, and `LockNotAcquiredError` during a shutdown. A store that does not
+   * answer is asked again.
    */
   lead(key: string, body: (lock: Lock) => PromiseLike<unknown>, options: LeadOptions = {}): Candidate {
     checkOptions('LockService.lead', options, LEAD_OPTIONS);
@@ -206,8 +208,8 @@ export class LockService {
 
   /**
    * Releases the lock by force, if it is held at the fence that `inspect` showed; false where it is not held at that
-   * fence. For operators: its holders are notified, but until then their code runs beside the next owner's. `by` and `reason` are
-   * told in the event `forced`, in the logs of this process and of the holder's, and in `incidents()`.
+   * fence. For operators: its holders are notified, but until then their code runs beside the next owner's. `by` and
+   * `reason` are told in the event `forced`, in the logs of this process and of the holder's, and in `incidents()`.
    */
   async forceRelease(key: string, options: ForceReleaseOptions): Promise<boolean> {
     const site = 'LockService.forceRelease';
@@ -218,29 +220,31 @@ export class LockService {
   }
 
   /**
-   * The locks of all processes that use the store, as they come: first those that processes say they hold, the oldest first; then, unless
-   * `scan` is `false`, what a search of the store finds besides, such as locks of a process that crashed. `leftOut` of the list says
-   * what it left out.
+   * The locks of all processes that use the store, as they come. First the locks that processes say they hold, the
+   * oldest first. Then, unless `scan` is `false`, the other locks that a search of the store finds, such as locks of a
+   * process that crashed. `leftOut` of the list says what the list left out.
    *
-   * The search looks at every key of the server (of the schema, on PostgreSQL), so it is for operators, and not for a timer. Throws
-   * `LockStoreError`, and `LockConfigurationError` for options that are wrong or a user that may not search.
+   * The search looks at every key of the server (of the schema, on PostgreSQL), so it is for operators, and not for a
+   * timer. Throws `LockStoreError`, and `LockConfigurationError` for options that are wrong or a user that may not
+   * search.
    */
   list(options: ListOptions = {}): LockList {
     return this.#locks.list(limitsOf(options, 'LockService.list'));
   }
 
   /**
-   * The processes that use the store and answer within a second, this one first. A process that is stopped, cut off or of an
-   * older version is not among them.
+   * The processes that use the store and answer within a second, this one first. A process that is stopped, cut off or
+   * of an older version is not among them.
    */
   async processes(): Promise<readonly LockProcess[]> {
     return (await this.#locks.survey({ health: true })).processes;
   }
 
   /**
-   * What went wrong within the last 24 hours, or since `since` ago, in all processes that answer within a second: losses, forced releases,
-   * deadlocks, refusals, failed releases, and outages of the store. The last one comes first; each process keeps 500 at most, and those of a
-   * process that has ended are gone with it. Throws `LockConfigurationError` for options that are wrong.
+   * The incidents of the last 24 hours, or since `since` ago, of all processes that answer within a second: losses,
+   * forced releases, deadlocks, refusals, failed releases, and outages of the store. The last one comes first. Each
+   * process keeps 500 incidents at most, and those of a process that has ended are gone with it. Throws
+   * `LockConfigurationError` for options that are wrong.
    */
   async incidents(options: IncidentOptions = {}): Promise<readonly LockIncident[]> {
     const incidentsMs = onlyDuration('LockService.incidents', options, 'since', '24h', 1);
@@ -284,17 +288,18 @@ export class LockService {
   }
 
   /**
-   * Whether locks work, as this process sees it, and why not. Asks the store one cheap question, which takes a second at
-   * most. Never throws because of the store; throws `LockConfigurationError` for options that are wrong.
+   * Whether locks work, as this process sees it, and why not. Asks the store one cheap question, which takes a second
+   * at most. Never throws because of the store; throws `LockConfigurationError` for options that are wrong.
    *
-   * It is for readiness. Never let a liveness probe depend on it: a restart mends no store, and drops the locks that are held.
+   * It is for readiness. Never let a liveness probe depend on it: a restart mends no store, and drops the locks that
+   * are held.
    */
   async health(options: HealthOptions = {}): Promise<LockHealth> {
     return this.#locks.health(downAfterOf(options, 'LockService.health'));
   }
 
   /**
-   * The same for a readiness check of `@nestjs/terminus`, 11 or 12, with the session that
+   * The result of `health()` for a readiness check of `@nestjs/terminus`, 11 or 12, with the session that
    * `HealthIndicatorService.check('locks')` gives. Terminus 11 knows no `degraded`, which is `up` there, with
    * `degraded: true`. Throws `LockConfigurationError` for anything but a session.
    */

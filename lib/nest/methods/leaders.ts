@@ -7,7 +7,7 @@ import { lockServiceOf, serviceOfStore } from './locked-instance.js';
 import type { LockService } from '../lock.service.js';
 import { madeByNest } from '../application/made-by-nest.js';
 
-/** What Nest knows of a provider or controller. */
+/** The facts that Nest knows of a provider or controller. */
 interface Provider {
   readonly instance: unknown;
   readonly isTransient: boolean;
@@ -55,7 +55,7 @@ function startOf({ method, site, store, key, options }: LeaderMark, instance: ob
   return () => locks.lead?.(key, code, options);
 }
 
-/** What `@Cron`, `@Interval` and `@Timeout` of `@nestjs/schedule` leave on a method. */
+/** The metadata that `@Cron`, `@Interval` and `@Timeout` of `@nestjs/schedule` leave on a method. */
 const SCHEDULER_TYPE = 'SCHEDULER_TYPE';
 
 function refuseSchedule(site: string, method: unknown): void {

@@ -5,8 +5,8 @@ const NAMES = Symbol('names of lock key parameters');
 
 /**
  * Names a parameter for the key template of `@DistributedLock`, where its own name is hidden or does not survive
- * minification: `credit(@LockKey('customerId') id: string)`. Throws `LockConfigurationError` for an empty name, and for one
- * that the method has already; at the start of the application where the method is not locked.
+ * minification: `credit(@LockKey('customerId') id: string)`. Throws `LockConfigurationError` for an empty name, and for
+ * a name that the method has already; and at the start of the application where the method is not locked.
  */
 export function LockKey(name: string): ParameterDecorator {
   return (target, method, index) => {

@@ -10,7 +10,8 @@ const NO_DEFAULTS = { ttlMs: 0, waitMs: 0, maxHoldMs: Infinity };
 const MAY_BE_FUNCTIONS: ReadonlySet<string> = new Set(['ttl', 'wait', 'signal']);
 
 /**
- * The options of a locked method, checked when the class is loaded. What is a function of the call is called and checked with each call.
+ * The options of a locked method, checked when the class is loaded. An option that is a function of the call is called
+ * and checked with each call.
  */
 export class MethodOptions {
   /** Those that are no functions. */

@@ -1,7 +1,7 @@
 import { hasMethod } from '../../core/words/check-options.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
 
-/** What a locked method returns, and so how long its lock is held. */
+/** The kind of value that a locked method returns; it decides how long the lock is held. */
 export type ReturnKind = (typeof RETURN_KINDS)[number];
 
 export const RETURN_KINDS = ['promise', 'observable', 'generator'] as const;
@@ -32,8 +32,8 @@ export function isUndeclared(method: Function, declared: unknown): boolean {
 }
 
 /**
- * By what it can do, not by its class: an application may have two copies of rxjs. The promise of an undeclared method has these methods
- * too (`refuseSubscribers`).
+ * Decides by the methods of the value, not by its class: an application may have two copies of rxjs. The promise of an
+ * undeclared method has these methods too (`refuseSubscribers`).
  */
 export function isObservable(value: unknown): boolean {
   return hasMethod(value, 'subscribe') && hasMethod(value, 'pipe') && !isPromise(value);
