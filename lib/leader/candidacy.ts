@@ -63,7 +63,7 @@ export class Candidacy implements Candidate {
     return this.end('released');
   }
 
-  /** The same for a reason of ours. */
+  /** Like `stop()`, with the reason to report. */
   async end(reason: 'released' | 'shutdown'): Promise<void> {
     const leadership = this.#leadership;
     if (!this.#stopping.signal.aborted) {

@@ -7,7 +7,10 @@ import { LockNotAcquiredError } from '../core/words/errors.js';
 import type { LeaderBody, RunLocked } from './leadership.js';
 import type { Reporter } from '../core/watching/reporter.js';
 
-/** For how long a candidate waits, in milliseconds, until it asks anew: 20 days. No timer lasts longer than 24.8, and some have to be longer than a wait. */
+/**
+ * For how long a candidate waits until it asks anew, in milliseconds: 20 days. No timer lasts longer than 24.8 days,
+ * and some timers have to be longer than a wait.
+ */
 const WAIT_MS = 20 * 86_400_000;
 
 interface CandidatesParts {

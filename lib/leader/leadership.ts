@@ -19,7 +19,7 @@ export type RunLocked = (
   began: (frame: Frame) => void,
 ) => Promise<void>;
 
-/** What a candidate needs each time. */
+/** The parts that a candidate needs each time that it stands by. */
 export interface LeadershipParts {
   readonly key: string;
   /** Its signal is that of the candidate. */
@@ -67,8 +67,8 @@ export class Leadership {
   }
 
   /**
-   * Resolves when the lock was given up and the code has ended, with the reason why it leads no more; with the error of a call that
-   * never had the lock.
+   * Resolves when the lock was given up and the code has ended, with the reason why the candidate leads no more; or
+   * with the error of a call that never had the lock.
    */
   async end(): Promise<LockError | LostReason | 'returned' | 'threw'> {
     await this.left;
@@ -122,7 +122,7 @@ export class Leadership {
     return this.#code;
   }
 
-  /** What the code throws concerns the candidate, and no caller. */
+  /** An error that the code throws concerns the candidate, and no caller. */
   async #runCode(lock: Lock): Promise<void> {
     try {
       await onceOnly(this.#parts.body(lock));

@@ -18,7 +18,7 @@ type Recorded = Omit<EndedCall, 'process' | 'agoMs' | 'id' | 'instead'> & {
 /** An event of a call that has, or had, its lock. */
 type Granted = EventOfLock & { readonly fence: number };
 
-/** What is known of a lease: from when on it has had its call, and since when its process has had the grant. */
+/** The times of a lease: when its call got it, and since when its process has had the grant. */
 type Served = Partial<Pick<Lease, 'acquiredAt' | 'isServed' | 'servesSince'>>;
 
 /** Keeps the calls of this process that ended last, for whoever looks later. */
@@ -51,7 +51,7 @@ export class FlightRecorder {
         this.#left(lease, event, 'lost', event.reason, now);
         break;
       case 'refused':
-        // That a call goes on without a busy lock is no failure.
+        // A call that goes on without a busy lock is no failure.
         if (!event.skipped) {
           const { waitedMs, reason } = event;
           this.#add({ ...callOf(event), fence: undefined, waitedMs, heldMs: 0, outcome: 'refused', reason }, now);

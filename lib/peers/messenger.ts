@@ -3,7 +3,10 @@ import type { LockStore } from '../core/seam/lock-store.js';
 /** The longest message that is read, in characters. */
 const LONGEST_MESSAGE = 262_144;
 
-/** Sends messages to the processes that use a store, and receives theirs. A message is a hint: where one is lost, it is asked for again. */
+/**
+ * Sends messages to the processes that use a store, and receives theirs. A message is a hint: where a message is lost,
+ * its content is asked for again.
+ */
 export class Messenger {
   readonly #store: LockStore;
   readonly #closed: AbortSignal;

@@ -47,7 +47,10 @@ interface PeersParts {
   readonly health: () => Promise<LockHealth>;
 }
 
-/** What this process and the others that use the store tell each other. Nothing is sent unless somebody asks, or has asked lately. */
+/**
+ * The messages between this process and the others that use the store. Nothing is sent unless somebody asks, or has
+ * asked lately.
+ */
 export class Peers {
   readonly #parts: PeersParts;
   readonly #startedAt: number;
@@ -74,7 +77,7 @@ export class Peers {
     return (this.#recorder ??= new FlightRecorder(this.#parts.clock));
   }
 
-  /** What all processes say that answer. The first of them is this one. */
+  /** Collects the answers of all processes. The first answer is this process's own. */
   async survey(options: SurveyOptions): Promise<Survey> {
     const health = options.health ? await this.#parts.health() : undefined;
     return this.#roll.survey(options, this.#ownAnswer('', options, health));
@@ -86,7 +89,10 @@ export class Peers {
     this.#parts.messenger.send(message);
   }
 
-  /** This process closes, and answers no more. Whoever has asked lately need not wait for it; where nobody has, nobody is told. */
+  /**
+   * This process closes, and answers no more. A process that has asked lately need not wait for its answer; where
+   * nobody has asked, nobody is told.
+   */
   leave(): void {
     this.#hasLeft = true;
     const { messenger, clock } = this.#parts;

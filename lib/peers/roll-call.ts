@@ -17,7 +17,7 @@ const MOST_CHARACTERS = 32_000_000;
 /** The most processes that are expected to answer. */
 const MOST_EXPECTED = 2_000;
 
-/** What is asked for besides the locks and the calls that wait. */
+/** The questions of a survey, besides the locks and the calls that wait. */
 export interface SurveyOptions {
   /** The calls that ended last, of processes that record them. Default: `false`. */
   readonly recent?: boolean | undefined;
@@ -27,10 +27,13 @@ export interface SurveyOptions {
   readonly incidentsMs?: number | undefined;
 }
 
-/** What one process has answered so far, by the number of the part. */
+/** The answers of one process so far, by the number of the part. */
 type Heard = Map<number, RollAnswer>;
 
-/** Asks all processes that use a store what they hold, and collects what they answer. Nothing is kept between two calls but their names. */
+/**
+ * Asks all processes that use a store which locks they hold, and collects their answers. Between two surveys only the
+ * names of the processes are kept.
+ */
 export class RollCall {
   readonly #clock: Clock;
   readonly #store: string;
@@ -85,7 +88,10 @@ export class RollCall {
     this.#collecting.get(answer.id)?.(answer, length);
   }
 
-  /** A process has closed: no answer of it is expected. A stranger can say so as well; the process is expected again once it answers. */
+  /**
+   * A process has closed: no answer of it is expected. A stranger can say so as well; the process is expected again
+   * once it answers.
+   */
   left(process: string): void {
     this.#answeredAt.delete(process);
   }
