@@ -30,7 +30,7 @@ interface Reservation {
   readonly endsAt: number;
 }
 
-/** What is stored of one key: a grant or a reservation, and the queue in order. Only this file changes it. */
+/** The stored state of one key: a grant or a reservation, and the queue in order. Only this file changes it. */
 export class KeyState {
   readonly #clock: Clock;
   readonly #expires: boolean;

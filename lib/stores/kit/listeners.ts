@@ -58,7 +58,9 @@ export class Listeners {
     }
   }
 
-  /** Notifies of what a message says: `turn <place> <key>`, `forced <fence> <key>` or `note <id> <text>`. Ignores others. */
+  /**
+   * Notifies of a message: `turn <place> <key>`, `forced <fence> <key>` or `note <id> <text>`. Ignores other messages.
+   */
   receive(message: string, keyOf = (key: string): string => key): void {
     const [, kind, value = '', key = ''] = /^(\w+) (\S+) (.*)$/s.exec(message) ?? [];
     // An id of any length must not be remembered: whoever may send a message may be a stranger.

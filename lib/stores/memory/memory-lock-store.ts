@@ -23,7 +23,10 @@ import { LockTable, type TableReply } from '../kit/lock-table.js';
 
 /** Options of the memory store. */
 export interface MemoryLockStoreOptions {
-  /** Whether leases end by time, as they do in Redis. `false` for tests: no lease ends by time, so there are no timers. Default: `true`. */
+  /**
+   * Whether leases end by time, as they do in Redis. `false` for tests: no lease ends by time, so there are no timers.
+   * Default: `true`.
+   */
   expires?: boolean | undefined;
 }
 

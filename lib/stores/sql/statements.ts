@@ -39,7 +39,7 @@ export class Statements {
     }
   }
 
-  /** The same. Rejects with what went wrong. */
+  /** Calls an operation once. Rejects with the error of the attempt. */
   async send(operation: Operation, { key, values, limitMs }: Request): Promise<unknown> {
     const { reply, sentAt } = await this.#try({ sql: this.#textOf(operation), values }, limitMs);
     const { answer, serverMs } = this.#dialect.answerIn(reply, key);
