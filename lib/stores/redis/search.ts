@@ -11,8 +11,8 @@ import type { RedisKeys } from './scripts/redis-keys.js';
 const MOST_AT_ONCE = 100;
 
 /**
- * Searches a server, or each master of a cluster, for locks that are held; on a connection of its own, which it closes. SCAN looks at
- * every key of the database, in steps of 1,000.
+ * Searches a server, or each master of a cluster, for locks that are held; on a connection of its own, which it closes.
+ * SCAN looks at every key of the database, in steps of 1,000.
  */
 export async function* searchLocks(
   connection: RedisConnection,

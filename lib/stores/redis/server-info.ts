@@ -15,7 +15,7 @@ const ACTIVE_REPLICA =
   'KeyDB is an active replica: several servers take writes at once, and the newest write wins, so that two owners may have one lock. ' +
   'Keep the locks in a server without active-replica.';
 
-/** What the server is, by its reply to INFO; undefined where that does not say. */
+/** The product of a server, by its reply to INFO; undefined where the reply does not say. */
 export function productBy(info: string): Product | undefined {
   for (const [field, name] of Object.entries(OWN_FIELDS)) {
     const own = valueOf(info, field);

@@ -6,9 +6,10 @@ import { NoReply } from '../../kit/no-reply.js';
 /** How often open commands are checked, in milliseconds: a timeout is late by at most that. */
 const SWEEP_MS = 20;
 /**
- * A connection counts as half open when nothing was answered for this many times its slowest reply: after 1 to 2 s. Never sooner than the
- * longest time limit of a command, since a command with a short limit must not take others along that have time left. Never later, since
- * a reply that came after the process or the server was stopped does not tell how slow the connection is.
+ * A connection counts as half open when nothing was answered for this many times its slowest reply: after 1 to 2 s.
+ * Never sooner than the longest time limit of a command, since a command with a short limit must not take along others
+ * that have time left. Never later, since a reply that came after the process or the server was stopped does not tell
+ * how slow the connection is.
  */
 const PATIENCE = 4;
 /** The least and the most that counts as its slowest reply, in milliseconds. */
@@ -65,8 +66,8 @@ export class OpenCommand implements Asker {
 /** Bounds the time of commands, with one timer for all of them, and reports when nothing is answered at all. */
 export class CommandTimeouts {
   /**
-   * The open commands are a list, from the first to the last. A `Set` that grows and shrinks leaves a chain of former tables behind: once
-   * the first of them is old, the garbage collector keeps all commands that have been in any.
+   * The open commands are a list, from the first to the last. A `Set` that grows and shrinks leaves a chain of former
+   * tables behind: once the first of them is old, the garbage collector keeps all commands that were in any of them.
    */
   #first: OpenCommand | undefined;
   #last: OpenCommand | undefined;

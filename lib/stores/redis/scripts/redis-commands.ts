@@ -7,13 +7,14 @@ import type { Command } from './script.js';
 import { ACQUIRE, EXCHANGE, FORCE_RELEASE, INSPECT, JOIN, LEAVE, RELEASE, RENEW } from './scripts.js';
 
 /**
- * The commands of locks in Redis, each put together here only: the Redis store and the quorum share them. `latest` is the latest server
- * time, in ms, at which a command may be carried out; 0 where that is unknown. `polls` says whether the process may not be notified.
+ * The commands of locks in Redis, each put together here only: the Redis store and the quorum share them. `latest` is
+ * the latest server time, in ms, at which a command may be carried out; 0 where the server's time is unknown. `polls`
+ * says that the process cannot be notified.
  */
 export class RedisCommands {
   protected readonly names: RedisKeys;
   protected readonly process: string;
-  /** What the name of a process is appended to. */
+  /** The prefix of the channels, to which the name of a process is appended. */
   readonly #channel: string;
 
   /** The commands of one process. */

@@ -4,7 +4,10 @@ import { slotTag } from './slot-tags.js';
 // eslint-disable-next-line no-control-regex -- it is there to find control characters
 const UNSAFE = /[%{}\u0000-\u001f\u007f]/g;
 
-/** The names of a store's keys and channels. The kind comes before user text, and the key is framed, so that a lock's keys share one slot. */
+/**
+ * The names of a store's keys and channels. The kind comes before user text, and the key is framed, so that a lock's
+ * keys share one slot.
+ */
 export class RedisKeys {
   readonly prefix: string;
   readonly #cluster: boolean;
@@ -36,7 +39,7 @@ export class RedisKeys {
     return `${this.prefix}:fence:{${this.#cluster ? slotTag(tag.slice(1, -1)) : '0'}}`;
   }
 
-  /** What SCAN finds locks by, in a database whose keys have a prefix of the client before them. */
+  /** The pattern by which SCAN finds locks, in a database where the client puts a prefix before keys. */
   lockPattern(clientPrefix: string): string {
     return `${(clientPrefix + this.lock('{')).replace(/[\\*?[\]]/g, '\\$&')}*`;
   }

@@ -60,7 +60,10 @@ export class ClusterEndpoints {
   }
 }
 
-/** A cluster client makes clients of single servers, each of which can be duplicated with other options. This one has none. */
+/**
+ * A cluster client makes clients of single servers, each of which can be duplicated with other options. This cluster
+ * client has no such options.
+ */
 function clientOf(source: NodeRedisCluster): NodeRedisClient {
   const duplicate = source.duplicate.bind(source) as (overrides: object) => {
     nodeClient(node: object): Promise<unknown>;
@@ -93,8 +96,8 @@ function clientOf(source: NodeRedisCluster): NodeRedisClient {
 }
 
 /**
- * What a cluster client was made with, which it does not show: `duplicate()` hands it to the constructor of the client, and here to
- * another one.
+ * The options that a cluster client was made with. It does not show them: `duplicate()` hands them to the constructor
+ * of the client, and here to another one.
  */
 function optionsOf(source: NodeRedisCluster): object {
   const prototype = Object.create(source, { constructor: { value: Noted } }) as NodeRedisCluster;

@@ -17,7 +17,10 @@ export class ClusterNodes {
   readonly #onError: (error: Error) => void;
   readonly #nodes = new Map<string, NodeRedisConnection>();
   #slots: SlotTable = [];
-  /** All that were known last: where those that are connected and the roots are away, a replica may say who took their place. */
+  /**
+   * All nodes that were known last: where the connected nodes and the roots are away, a replica may say who took their
+   * place.
+   */
   #known: ReadonlySet<string> = new Set();
   #refreshing: Promise<void> | undefined;
   /** The connection by which a root is asked who has which slots. */
@@ -52,7 +55,7 @@ export class ClusterNodes {
     return address === undefined ? this.#any() : this.at(address);
   }
 
-  /** The same. While no slot is known, waits for the answer of the node that is being asked. */
+  /** The node of a key. While no slot is known, it waits for the answer of the node that is being asked. */
   async onceKnown(key?: string): Promise<NodeRedisConnection> {
     if (this.#slots.length === 0) {
       await this.#refreshing?.catch(() => undefined);

@@ -11,18 +11,22 @@ import type { Lookup, Endpoint, OneConnection, SocketOptions } from './endpoint.
 /** For how long a client that is closed waits for what was sent, in milliseconds. */
 const CLOSING_MS = 200;
 
-/** What differs where the connection is one to a node of a cluster. */
+/** The differences of a connection to a node of a cluster. */
 export interface NodeOptions {
   /** The address by which the cluster knows the node. */
   readonly host?: string;
   readonly port?: number;
-  /** After how long without an answer the connection counts as half open, in milliseconds. Where it is not given, the store watches that. */
+  /**
+   * After how long without an answer the connection counts as half open, in milliseconds. Where it is not given, the
+   * store watches for answers.
+   */
   readonly silenceMs?: number;
 }
 
 /**
- * Connections by clients of node-redis, with the interface of ioredis. Each client makes one connection, and no other: what was sent on a
- * connection that broke is never sent again, nothing waits for the next one, and no subscription comes back by itself.
+ * Connections by clients of node-redis, with the interface of ioredis. Each client makes one connection, and no other:
+ * a command sent on a connection that broke is never sent again, nothing waits for the next connection, and no
+ * subscription comes back by itself.
  */
 export class NodeRedisConnection extends NodeRedisCommands implements Connection {
   readonly queuesForEver = true;
@@ -165,7 +169,10 @@ export class NodeRedisConnection extends NodeRedisCommands implements Connection
     this.emit('close');
   }
 
-  /** node-redis does not show where a connection leads, so what the name of the server means is noted when it is looked up. */
+  /**
+   * node-redis does not show where a connection leads, so the addresses of the server's name are noted when the name is
+   * looked up.
+   */
   #watched(lookup: Lookup = systemLookup as unknown as Lookup): Lookup {
     return (host, options, callback) =>
       lookup(host, options, (error, found, family) => {
@@ -175,7 +182,10 @@ export class NodeRedisConnection extends NodeRedisCommands implements Connection
   }
 }
 
-/** What was given to the client is still sent, as a release is at a shutdown: before the answer to a PING all others have come. */
+/**
+ * Closes once the commands that were given to the client are sent, such as a release at a shutdown: when a PING is
+ * answered, all earlier answers have come.
+ */
 function closeSoon(client: OneConnection, sockets: AbortController): void {
   const end = (): void => {
     clearTimeout(late);
