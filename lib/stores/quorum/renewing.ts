@@ -7,10 +7,16 @@ import type { QuorumServer } from './members/quorum-server.js';
 import { attemptOf } from './votes/quorum-commands.js';
 import { majorityOfEach } from './votes/verdicts.js';
 
-/** For how long the owner is said to have waited, in milliseconds. It has the lock already, so it goes before all that wait. */
+/**
+ * The time that the owner is said to have waited, in milliseconds. It has the lock already, so it goes before all
+ * processes that wait.
+ */
 const FIRST_MS = 24 * 60 * 60 * 1_000;
 
-/** Renews in all servers, with one command for each; what a majority says of each hold, and undefined where there is none. */
+/**
+ * Renews in all servers, with one command for each. Resolves with the verdict of a majority for each hold, and
+ * undefined where there is no majority.
+ */
 export function renewAll(quorum: Quorum, grants: Grants, holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
   const key = holds[0]?.key ?? '';
   const command = quorum.commands.renew(holds.map((hold) => ({ ...hold, id: grants.voteOf(hold.id) })));

@@ -3,7 +3,7 @@ import { fieldOf, RedisCommands } from '../../redis/scripts/redis-commands.js';
 import type { Argument, Command } from '../../redis/scripts/script.js';
 import { REPORT, SETTLE, VOTE } from './scripts.js';
 
-/** What a hold asks the servers to vote for. */
+/** The request of a hold for the votes of the servers. */
 export interface VoteRequest {
   readonly hold: Pick<HoldRecord, 'key' | 'owner' | 'id' | 'fences' | 'ttlMs' | 'by'>;
   /** Names the vote: rises with each attempt of this process; 0 for a hold that joined by a ticket. */
@@ -16,7 +16,7 @@ export interface VoteRequest {
   readonly ageMs: number;
 }
 
-/** What a process reports to a server. */
+/** The report of a process to a server. */
 export interface Report {
   /** The run of the server that it speaks to. */
   readonly run: string;

@@ -8,7 +8,9 @@ const GIVEN_UP_MS = 10_000;
 export class Waits {
   readonly #waits = new PassingMap<{ readonly since: number; readonly askedAt: number }>(({ askedAt }, now) => askedAt + GIVEN_UP_MS < now);
 
-  /** For how long a caller has waited at `now`, by the monotonic clock, in whole milliseconds; 0 in its first attempt. */
+  /**
+   * For how long a caller has waited at `now`, by the monotonic clock, in whole milliseconds; 0 in its first attempt.
+   */
   waitedMs(hold: HoldRecord, now: number): number {
     return Math.ceil(now - (this.#waits.get(nameOf(hold))?.since ?? now));
   }

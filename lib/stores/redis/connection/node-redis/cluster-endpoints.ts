@@ -62,7 +62,7 @@ export class ClusterEndpoints {
 
 /**
  * A cluster client makes clients of single servers, each of which can be duplicated with other options. This cluster
- * client has no such options.
+ * client has no options for its nodes.
  */
 function clientOf(source: NodeRedisCluster): NodeRedisClient {
   const duplicate = source.duplicate.bind(source) as (overrides: object) => {
