@@ -18,7 +18,7 @@ import { TurnWatch } from './connections/turn-watch.js';
 
 /** How long one waits who creates the schema, for others who do, and for calls of what is to be dropped, in seconds. */
 const LOCK_WAIT_S = 10;
-/** What the server answers where a procedure is there already. */
+/** The error of the server where a procedure is there already. */
 const ALREADY_THERE = 'ER_SP_ALREADY_EXISTS';
 
 /** One database with locks: its tables, the calls of its procedures, and the watch for turns. */

@@ -63,7 +63,10 @@ export class MySqlDialect implements Dialect<MySqlConnection> {
     return isA(error, 'unfit');
   }
 
-  /** A connection to a server that was demoted would be the next one that the pool gives: another one may lead to the new primary. */
+  /**
+   * A connection to a server that was demoted would be the next one that the pool gives; a new connection may lead to
+   * the new primary.
+   */
   mayStay(error: Error): boolean {
     return isRefusal(error) && !isA(error, 'readOnly') && !isA(error, 'unfit') && !(isA(error, 'right') && this.#refusals.isDue());
   }

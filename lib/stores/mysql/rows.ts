@@ -15,8 +15,8 @@ export function showing(condition: string, table: string): string {
 }
 
 /**
- * A column of an answer, which is one of a few. Throws a `LockStoreError` for anything else: who takes it for the last of them may end a lock
- * that is held.
+ * A column of an answer that has one of a few values. Throws a `LockStoreError` for any other value: a caller that
+ * takes it for the last of `answers` may end a lock that is held.
  */
 export function oneOf<const Answer extends string>(row: Row | undefined, column: string, answers: readonly Answer[], key: string): Answer {
   const found = answers.find((answer) => answer === String(row?.[column]));

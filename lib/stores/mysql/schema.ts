@@ -14,12 +14,15 @@ export const OPERATIONS = { ACQUIRE, EXCHANGE, JOIN, RENEW, RELEASE, LEAVE, FORC
 export const PROCEDURES: readonly Procedure[] = [REFRESH, ...Object.values(OPERATIONS)];
 
 /**
- * What the procedures mean. A procedure keeps the sql_mode of the session that creates it: with another one it compares otherwise, takes
- * an empty text for NULL, or cuts a value off.
+ * The `sql_mode` that the procedures are written for. A procedure keeps the sql_mode of the session that creates it:
+ * with another mode it compares otherwise, takes an empty text for NULL, or cuts a value off.
  */
 export const SQL_MODE = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION';
 
-/** Another source has other names: a new version of this library makes its procedures beside those that older processes call. */
+/**
+ * Another source has other names: a new version of this library makes its procedures beside those that older processes
+ * call.
+ */
 const FINGERPRINT = createHash('sha256')
   .update([SQL_MODE, ...PROCEDURES.map((procedure) => creationOf(procedure, procedure.name))].join())
   .digest('hex')
@@ -31,9 +34,10 @@ export function procedureName({ name }: { readonly name: string }, database?: st
 }
 
 /**
- * The statements that create the tables and procedures of the locks, for those who migrate by hand: run them on one connection, one after
- * the other. They set its `sql_mode` first, and put it back at the end. They drop no data. A procedure that is there already is error 1304,
- * which means that nothing is to be done. Procedures are named after their source, so that those of another version stay as they are.
+ * The statements that create the tables and procedures of the locks, for those who migrate by hand: run them on one
+ * connection, one after the other. They set its `sql_mode` first, and put it back at the end. They drop no data. A
+ * procedure that is there already gives error 1304, which means that nothing is to be done. Procedures are named after
+ * their source, so that procedures of another version stay as they are.
  */
 export function schemaSql(): string[] {
   return [

@@ -1,4 +1,7 @@
-/** What the names of all tables and procedures begin with. They are in the database of the pool, beside the tables of the application. */
+/**
+ * The prefix of the names of all tables and procedures. They are in the database of the pool, beside the tables of the
+ * application.
+ */
 export const NAMES = 'distributed_lock_';
 
 /** The table of locks. */
@@ -50,9 +53,9 @@ export function fromNow(ms: string | number): string {
 }
 
 /**
- * How long a queue stays that no acquire refreshes, in milliseconds, and when a place refreshes it. Longer than on other stores: a process
- * looks for its turns with one query for all of its keys, and asks for each of them only to refresh the queue. Processes that have
- * ended are skipped at once, or after the time of a reservation.
+ * How long a queue stays that no acquire refreshes, in milliseconds, and when a place refreshes it. The times are
+ * longer than on other stores: a process polls for its turns with one query for all of its keys, and asks for a single
+ * key only to refresh the queue. Processes that have ended are skipped at once, or after the time of a reservation.
  */
 export const QUEUE_MS = 180_000;
 export const REFRESH_MS = 60_000;
@@ -73,8 +76,8 @@ export const REFRESH_MS = 60_000;
  * | `queue`, `queue_ends` | `;<place>;<place>;`, first come first, and until when the queue stays |
  * | `done_ends` | until when there may be done marks of this key |
  *
- * A place is called `<process>:<name>`, with `~` behind it where its process polls, because nothing can wake it. `holds`, `turn` and `queue`
- * are NULL where they are empty.
+ * A place is called `<process>:<name>`, with `~` behind it where its process polls, because nothing can wake it.
+ * `holds`, `turn` and `queue` are NULL where they are empty.
  *
  * `done` has a row per hold that was released while it was unanswered: the first answer, and until when it is kept.
  */

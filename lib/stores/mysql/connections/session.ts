@@ -25,8 +25,8 @@ LIMIT 1`;
 const runs = new WeakMap<MySqlConnection, string>();
 
 /**
- * Asks once, before the first statement on a connection, where that leads: another server may have its address later. A proxy that numbers
- * connections by itself may serve each statement elsewhere, so nothing is known behind it.
+ * Asks once, before the first statement on a connection, which server it leads to: another server may have the address
+ * later. A proxy that numbers connections by itself may serve each statement elsewhere, so nothing is known behind it.
  */
 export function identify(connection: MySqlConnection): void {
   if (!runs.has(connection)) {
@@ -38,8 +38,9 @@ export function identify(connection: MySqlConnection): void {
 }
 
 /**
- * Ends the statement of a connection by another one, if there is one in time that leads to the same run of the same server: elsewhere the
- * number of the connection is that of a stranger. Where the network is gone the server ends the statement itself.
+ * Ends the statement of a connection by another connection, if there is one in time that leads to the same run of the
+ * same server: elsewhere the number of the connection is that of a stranger. Where the network is gone the server ends
+ * the statement itself.
  */
 export function endStatement(pool: CallbackPool, target: MySqlConnection, isOver: () => boolean): void {
   const run = runs.get(target);

@@ -41,8 +41,8 @@ export const KEEP_ROW = `
 export const IS_LATE = '(_latest > 0 AND now_us > _latest * 1000)';
 
 /**
- * Changes the row where the answer confirms what a run before has done. That run may have been committed without its replica, and a commit
- * that changes nothing waits for none. A microsecond more has no effect in this column.
+ * Changes the row where the answer confirms the work of an earlier run. That run may have been committed without its
+ * replica, and a commit that changes nothing waits for no replica. A microsecond more has no effect in this column.
  */
 export const TOUCH = `SET l_done_ends = l_done_ends + 1;`;
 

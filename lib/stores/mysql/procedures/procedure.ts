@@ -10,11 +10,14 @@ const SET_CLOCK = 'SET timestamp = DEFAULT;';
 
 /** A stored procedure that the store calls. It answers one row. */
 export interface Procedure<P extends Parameters = Parameters, Reply = unknown> extends Operation<P, Reply> {
-  /** What stands between BEGIN and END. */
+  /** The SQL between BEGIN and END. */
   readonly body: string;
 }
 
-/** Declares an operation that commits by itself, and reads what is committed at each of its statements. `read` reads the row. */
+/**
+ * Declares an operation that commits by itself, and reads the committed data at each of its statements. `read` reads
+ * the row.
+ */
 export function procedure<const P extends Parameters, Reply>(
   name: string,
   parameters: P,

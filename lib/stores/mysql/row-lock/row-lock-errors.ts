@@ -16,7 +16,7 @@ const NO_RIGHT = 'the user lacks a right. Grant SELECT, INSERT and UPDATE on the
 const NO_TABLE =
   'the table distributed_lock_row is missing in the database of the connection, or is not ours. Run what rowLockSql() returns.';
 
-/** What is wrong with the use of the function, and how to mend it, by the number of the server's error. */
+/** The mistakes in the use of the function, and how to mend them, by the number of the server's error. */
 const MISUSE: Readonly<Record<number, string>> = {
   [NO_SAVEPOINT]:
     'the connection is not inside a transaction, so that the lock would end at once. Pass the connection on which BEGIN was called, not a pool.',

@@ -4,7 +4,7 @@
  */
 export interface RowLockClient {
   query(text: string, values: unknown[]): unknown;
-  /** The same connection with promises, which a connection of `mysql2` with callbacks has. */
+  /** The client with promises, which a connection of `mysql2` with callbacks has. */
   promise?(): { query(text: string, values: unknown[]): unknown };
 }
 
@@ -30,7 +30,7 @@ export class RowLockSession {
     try {
       result = await body();
     } catch (error) {
-      // What failed first tells more.
+      // The first error tells more.
       await this.limitWait(before).catch(() => undefined);
       throw error;
     }

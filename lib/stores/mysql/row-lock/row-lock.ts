@@ -64,7 +64,8 @@ export async function withRowLock<T>(
 
 /** Locks the rows in their order; answers whether the transaction sees what the last holders of all of them wrote. */
 async function lockRows(session: RowLockSession, keys: readonly string[], waitMs: number, savepoint: string): Promise<boolean> {
-  // Outside of a transaction the first does nothing, and the second fails. No expression of both servers shows whether there is one.
+  // Outside of a transaction the first statement does nothing, and the second fails. No expression of both servers
+  // shows whether there is a transaction.
   await session.value(`SAVEPOINT ${savepoint}`);
   await session.value(`ROLLBACK TO SAVEPOINT ${savepoint}`);
   // The driver writes bytes as a literal that needs no escapes, whichever sql_mode is set.
