@@ -22,9 +22,14 @@ const CONFLICT = /^40(001|P01)$/;
 const LOCKED = '55P03';
 /** The server has no connection left. */
 const FULL = '53300';
-/** The connection was ended, here or behind a pool on the way (58000): the last statement may have been committed before. */
+/**
+ * The connection was ended, by this side or behind a pool on the way (58000): the last statement may have been
+ * committed before.
+ */
 const ENDED = /^(08|25P0[34]|40003|57000|57P|58000|XX)/;
-/** What ends the connection, in the languages that say it so. */
+/**
+ * The severities that end the connection, as the server writes them in English and in languages with the same words.
+ */
 const FATAL = /^(FATAL|PANIC)$/;
 /** The statement was sent into a transaction of somebody else that had failed. Nothing was done. */
 const ABORTED = '25P02';
@@ -109,8 +114,8 @@ export class PostgresDialect implements Dialect<PostgresClient> {
   }
 
   /**
-   * A script that failed leaves its transaction open. A connection to a standby would be the next one that the pool gives: another one may
-   * lead to the new primary.
+   * A script that failed leaves its transaction open. A connection to a standby would be the next one that the pool
+   * gives; a new connection may lead to the new primary.
    */
   mayStay(error: Error, { values }: Sql): boolean {
     const state = stateOf(error) ?? '';

@@ -5,7 +5,7 @@ const PING_MS = 5_000;
 /** How long the server may take to answer, in milliseconds. */
 const SILENCE_MS = 2_000;
 
-/** What is used of a `pg.Client` that listens. */
+/** The part that is used of a `pg.Client` that listens. */
 export interface ListeningClient {
   connect(): Promise<unknown>;
   query(text: string, values?: readonly unknown[]): Promise<unknown>;

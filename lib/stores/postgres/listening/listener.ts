@@ -8,7 +8,7 @@ const TRUST_MS = 5_000;
  */
 const PAUSE_MS = { longest: 1_000, undelivered: 30_000 } as const;
 
-/** What a listener needs of its store, and what it reports to it. */
+/** The part of its store that a listener needs, and the methods that it reports to. */
 interface ListenerContext {
   /** Makes a client that has not connected yet. */
   connect(): ListeningClient;
@@ -38,7 +38,10 @@ export class Listener {
   #acknowledged = false;
   #changedAt = 0;
 
-  /** `everybody` is the channel of all processes. `presence` is the SQL of the number of the advisory lock; `$1` is the process. */
+  /**
+   * `everybody` is the channel of all processes. `presence` is the SQL of the number of the advisory lock; `$1` is the
+   * process.
+   */
   constructor(process: string, everybody: string, presence: string, context: ListenerContext) {
     this.#channels = [channelOf(process), everybody];
     this.#process = process;

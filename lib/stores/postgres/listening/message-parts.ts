@@ -6,7 +6,10 @@ const MOST_BYTES = 7_500;
 const MOST_TEXTS = 64;
 const MOST_PARTS = 74;
 
-/** A text in as many payloads as it takes, `note <id>:<which>:<of how many> <part>`; in base64, since a part of a character is none. */
+/**
+ * Splits a text into as many payloads as it takes, `note <id>:<which>:<of how many> <part>`; in base64, since a part of
+ * a character is no character.
+ */
 export function partsOf(text: string): string[] {
   const encoded = Buffer.from(text).toString('base64');
   const count = Math.max(1, Math.ceil(encoded.length / MOST_BYTES));
