@@ -16,7 +16,7 @@ import type { LockLostError } from '../core/words/errors.js';
 
 /** The span of a call that has its locks. It ends with the code of the call, or before, when a lock is lost. */
 export class HoldSpan {
-  /** That of what runs inside it. */
+  /** The context of code that runs inside the span. */
   readonly context: Context;
   readonly #span: Span;
   readonly #section: LockedSection;
@@ -90,7 +90,10 @@ export class HoldSpans implements LockTelemetry {
     }
   }
 
-  /** Code that is not inside the span yet, as that of a generator, of which each step runs where the next value is asked for. */
+  /**
+   * Runs code that is not inside the span yet, such as a step of a generator: each step runs where the next value is
+   * asked for.
+   */
   resume(section: LockedSection, run: () => unknown): void {
     const hold = this.#running.get(section);
     if (!hold || context.active().getValue(HOLD) === hold.context.getValue(HOLD)) {

@@ -133,7 +133,7 @@ export class Trial {
     return reply;
   }
 
-  /** What a busy answer says is left of the lease, in milliseconds. The lock has to be held. */
+  /** The rest of the lease by a busy answer. The lock has to be held. */
   async remainingMs(): Promise<number> {
     return (await this.refused()).remainingMs;
   }
@@ -150,8 +150,9 @@ export class Trial {
   }
 
   /**
-   * The names of the places of this key whose turn a store was notified of, as they come; since it was opened last. Each is in it once, as a
-   * message may come twice: a cluster client that moves its subscription has two for a moment.
+   * The names of the places of this key whose turn a store was notified of, as they come; since it was opened last.
+   * Each name is in the list once, as a message may come twice: a cluster client that moves its subscription has two
+   * for a moment.
    */
   turnsOf(store: OfferedStore): readonly string[] {
     return this.#turns.get(store) ?? [];
@@ -175,7 +176,7 @@ export function newPlace(): Place {
   return Object.freeze({ name: randomBytes(8).toString('hex') });
 }
 
-/** The same record with other values; frozen like every record. */
+/** A copy of the record with other values; frozen like every record. */
 export function changed(hold: HoldRecord, changes: Partial<HoldRecord>): HoldRecord {
   return Object.freeze({ ...hold, ...changes });
 }
@@ -185,7 +186,7 @@ export function guestOf(hold: HoldRecord, changes: Partial<HoldRecord> = {}): Ho
   return changed(hold, { id: randomUUID(), ...changes });
 }
 
-/** What renew is given. */
+/** The list of holds for renew. */
 export function listOf(...holds: readonly HoldRecord[]): readonly HoldRecord[] {
   return Object.freeze(holds);
 }
@@ -193,7 +194,7 @@ export function listOf(...holds: readonly HoldRecord[]): readonly HoldRecord[] {
 /** The machine was too slow for what was to be checked. */
 export class TooSlow extends Error {}
 
-/** What `eventually` throws: the last failure of a check that had enough time. */
+/** The error of `eventually`: the last failure of a check that had enough time. */
 export class WaitedInVain extends Error {
   /** When the check began, as `performance.now()` says it. */
   readonly since: number;
@@ -204,7 +205,7 @@ export class WaitedInVain extends Error {
   }
 }
 
-/** The same for a notice. Its message may be lost: it is a hint. */
+/** The error of `notified`. The message of a notice may be lost: it is a hint. */
 export class NotNotified extends WaitedInVain {}
 
 /** Waits until `check`, which looks for a notice, no longer throws. */

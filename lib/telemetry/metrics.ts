@@ -147,7 +147,7 @@ export const STATES = {
   },
 } as const satisfies Record<string, Metric>;
 
-/** What a value belongs to. */
+/** The labels of a value. */
 export type Labels = Readonly<Partial<Record<Label, string | boolean>>>;
 
 /** The value of a gauge for some labels. */
@@ -159,7 +159,7 @@ export interface Reading {
 /** Takes a value. `traceId` names the trace of the call that it is of, as its exemplar. */
 export type Measure = (value: number, labels: Labels, traceId?: string) => void;
 
-/** What makes the metrics of a backend. */
+/** Makes the metrics of a backend. */
 export interface Instruments {
   histogram(metric: HistogramMetric): Measure;
   counter(metric: Metric): Measure;

@@ -15,7 +15,7 @@ import {
   STATES,
 } from './metrics.js';
 
-/** What an operation failed with, by the code of its error. */
+/** The kind of an operation's failure, by the code of its error. */
 const FAILURES: ReadonlyMap<string, string> = new Map([
   ['LOCK_STORE', 'store'],
   ['LOCK_CONFIGURATION', 'configuration'],
@@ -141,12 +141,12 @@ function traceOf({ description }: LockEvent): string | undefined {
   return description === undefined ? undefined : traceIn(description)?.traceId;
 }
 
-/** That a caller goes on without a busy lock is no error. */
+/** A caller that goes on without a busy lock is no error. */
 function refusalOf({ skipped, reason }: Extract<LockEvent, { type: 'refused' }>): Labels {
   return skipped ? { 'distributed_lock.outcome': 'skipped' } : { 'error.type': reason };
 }
 
-/** What a health says of a state; undefined where that is not known. */
+/** The states in a health; undefined where a state is not known. */
 type StatesOf = (health: LockHealth) => Iterable<{ readonly isSo: boolean | undefined; readonly labels?: Labels }>;
 
 /** One of its kind for each metric of a list. */
@@ -177,7 +177,10 @@ class Names {
   }
 }
 
-/** The series of one gauge. A series that was read once is 0 where nothing counts for it now: backends keep the last value. */
+/**
+ * The series of one gauge. A series that was read once is 0 where nothing counts for it now: backends keep the last
+ * value.
+ */
 class Level {
   readonly #series = new Map<string, Labels>();
 
@@ -193,7 +196,7 @@ class Level {
   }
 }
 
-/** The same in a second copy of this package, which may be in the process too. */
+/** A registered symbol: a second copy of this package, which may be in the process too, has the same one. */
 const RECORDER = Symbol.for('nestjs-distributed-lock.recorder');
 
 /**

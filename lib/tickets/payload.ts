@@ -7,9 +7,10 @@ import { TICKETS_FIELD } from './names.js';
 export type WithTickets<Payload extends object> = Payload & { readonly [TICKETS_FIELD]?: string };
 
 /**
- * The payload of a message or job, with the field `lockTickets` where the running code is inside a lock; else the payload itself. For
- * `client.send(pattern, withTickets(payload))` and `queue.add(name, withTickets(data))`. Brokers and queues keep it, so use it where they
- * are trusted, and where the lock's holder waits for the answer. Throws `LockConfigurationError` for a payload that is no plain object.
+ * The payload of a message or job, with the field `lockTickets` where the running code is inside a lock; otherwise the
+ * payload itself. For `client.send(pattern, withTickets(payload))` and `queue.add(name, withTickets(data))`. Brokers
+ * and queues keep the payload, so use `withTickets` where they are trusted, and where the lock's holder waits for the
+ * answer. Throws `LockConfigurationError` for a payload that is no plain object.
  */
 export function withTickets<Payload extends object>(payload: Payload): WithTickets<Payload> {
   if (!isPlain(payload)) {
