@@ -20,7 +20,7 @@ const STREAM_MS = 5 * 60_000;
 /** How much of the name of a user is told, in characters. */
 const MOST_NAME = 150;
 
-/** What the page is served from. */
+/** Serves the page its data. */
 @Injectable()
 export class LockPage implements OnModuleInit, OnModuleDestroy {
   readonly #stores: ApplicationStores;
@@ -77,7 +77,10 @@ export class LockPage implements OnModuleInit, OnModuleDestroy {
     return [await this.#info(request), await this.#live.once()];
   }
 
-  /** What a search finds, as texts; undefined where there is no such store. All who search a store at the same time share one search. */
+  /**
+   * The results of a search, as texts; undefined where there is no such store. All who search a store at the same time
+   * share one search.
+   */
   search(store: string): Observable<string> | undefined {
     const service = this.#stores.serviceOf(store);
     return service && this.#bounded(this.#searches.get(store) ?? this.#newSearch(store, service));
@@ -94,7 +97,10 @@ export class LockPage implements OnModuleInit, OnModuleDestroy {
     return search;
   }
 
-  /** What the store has of a lock; undefined where there is no such store, or keys are hidden. Throws `LockStoreError` and `LockKeyError`. */
+  /**
+   * The store's facts of a lock; undefined where there is no such store, or keys are hidden. Throws `LockStoreError`
+   * and `LockKeyError`.
+   */
   async inspect(store: string, key: string): Promise<StoredLockInfo | null | undefined> {
     return this.#options.hideKeys ? undefined : this.#stores.inspect(store, key);
   }
