@@ -178,7 +178,7 @@ class Section implements LockedSection {
   }
 }
 
-/** Runs code around that of a section; both give what `body` returns or throws. */
+/** Runs code around the code of a section; both give what `body` returns or throws. */
 export interface SectionFollower {
   section<T>(section: LockedSection, body: () => T): T;
   resume<T>(section: LockedSection, body: () => T): T;

@@ -51,7 +51,7 @@ export class Entrance {
       // Nobody else can tell the transaction, which may still roll back.
       return frame.transaction.loss;
     }
-    // Its caller has its answer, and the transaction around it is not to keep what nobody has.
+    // Its caller has its answer, and the transaction around it must not keep a lock that nobody has.
     return call.signal?.aborted ? acquisition.refused(frame.keys[0] as string, 'aborted') : undefined;
   }
 
@@ -161,7 +161,7 @@ export class Entrance {
     };
     const leaving = acquisition.frame.leave();
     if (leaving) {
-      // A store that is slow releases what was taken in the background: the caller's time is up.
+      // A store that is slow releases the taken locks in the background: the caller's time is up.
       void atMost(leaving, acquisition.answerBy - this.#parts.clock.monotonic()).then(refuse);
     } else {
       refuse();

@@ -24,7 +24,7 @@ const atOnce: Resume = (run) => run();
 export class Frame extends CallNode implements HandledCall {
   declare readonly transaction: Transaction | undefined;
   readonly #leases: Leases;
-  /** One lease per key that was taken so far, in the order of the keys. */
+  /** The leases on the keys that were taken so far, in the order of the keys. */
   #taken: readonly Lease[] = NONE;
   #waitedMs = 0;
   /** The handle of a body. The one that `acquire()` gave is not referred to, so that its loss is seen. */
@@ -75,7 +75,7 @@ export class Frame extends CallNode implements HandledCall {
     this.#taken = [...this.#taken, lease];
   }
 
-  /** No code has seen the lock yet, and its locks are taken anew: what was lost before is forgotten. */
+  /** No code has seen the lock yet, and its locks are taken anew: an earlier loss is forgotten. */
   async startOver(): Promise<void> {
     const taken = this.#taken;
     this.#taken = NONE;
@@ -201,7 +201,7 @@ export class Frame extends CallNode implements HandledCall {
     return this.#resume;
   }
 
-  /** Telemetry follows the body, and what runs later. */
+  /** Telemetry follows the body, and code that runs later. */
   resumesBy(resume: Resume): void {
     this.#resume = resume;
   }

@@ -194,7 +194,7 @@ export class KeyByKey {
       : waiters.wait(key, acquisition, acquisition.giveUpAt, line);
   }
 
-  /** One lock cannot be trusted any more when the next was granted: all are held together, or none is. */
+  /** A lock cannot be trusted any more when the next was granted: all locks are held together, or none is. */
   async #startOver(lost: Lease, acquisition: Acquisition): Promise<void> {
     if (!acquisition.obtained.includes(lost)) {
       // It is an enclosing call's lock, and that call has to be notified.

@@ -14,9 +14,9 @@ interface GivingUp {
   readonly waitMs: number;
   readonly waitedMs: number;
   readonly now: number;
-  /** Who has the lock: a lease of this process, or what the store said. */
+  /** Who has the lock: a lease of this process, or the holder that the store named. */
   readonly holder?: Lease | Busy | undefined;
-  /** Calls that wait for each other, this one among them. */
+  /** The calls that wait for each other, with the refused call among them. */
   readonly cycle?: Cycle | undefined;
   readonly cause?: unknown;
 }
@@ -35,7 +35,7 @@ export function notAcquired(givingUp: GivingUp): LockNotAcquiredError {
   });
 }
 
-/** Whether it says who has the lock: a store that has only reserved it does not. */
+/** Whether the holder is named: a store that has only reserved the lock names none. */
 export function namesHolder(holder: Lease | Busy): boolean {
   return holder instanceof Lease || holder.holder.by !== '';
 }
@@ -115,7 +115,7 @@ function kept({ holder }: GivingUp): string | undefined {
 }
 
 /**
- * A call that waits while it holds another lock: where the holder waits for that one, a longer wait changes nothing.
+ * A call that waits while it holds another lock: where the holder waits for that lock, a longer wait changes nothing.
  */
 function deadlock({ key, frame, waitMs }: GivingUp): string | undefined {
   const held = new Set<string>();

@@ -37,7 +37,7 @@ export class Waiters {
    * again.
    */
   readonly #waiting = new Map<Acquisition, string>();
-  /** Those that are inside the lock already; `maxWaiters` does not count them. */
+  /** The calls that are inside the lock already; `maxWaiters` does not count them. */
   readonly #inside = new Set<Acquisition>();
   /** How many of the others wait for each key. */
   readonly #perKey = new Map<string, number>();
@@ -49,7 +49,9 @@ export class Waiters {
     this.#deadlocks = deadlocks;
   }
 
-  /** Whether as many calls wait as may, so that this one must not begin to. One that waits already goes on. */
+  /**
+   * Whether as many calls wait as may, so that another call must not begin to wait. A call that waits already goes on.
+   */
   isFullFor(acquisition: Acquisition, key: string): boolean {
     const { perKey, perProcess } = this.#most;
     const isFull = this.#waiting.size - this.#inside.size >= perProcess || (this.#perKey.get(key) ?? 0) >= perKey;
@@ -104,7 +106,7 @@ export class Waiters {
 
   /**
    * Waits in line for a lease that another call has. Throws `LockNotAcquiredError` where calls inside that lease wait
-   * for this one.
+   * for the waiting call.
    */
   async waitFor(wanted: Wanted, key: string, acquisition: Acquisition, line: WaitingLine): Promise<WaitOutcome> {
     // A call that does not wait is part of no cycle.

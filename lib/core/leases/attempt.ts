@@ -104,7 +104,7 @@ function noteAnswer(lease: Lease, error: unknown): void {
   }
 }
 
-/** The result of an attempt that the store failed; throws what no retry mends. */
+/** The result of an attempt that the store failed; throws an error that no retry mends. */
 export function failed(error: unknown): AttemptResult {
   if (error instanceof LockStoreError) {
     return { outcome: 'failed', error };

@@ -16,8 +16,8 @@ const SHARED_MS = 60_000;
 const LATEST_MS = 1_000;
 
 /**
- * Releases, without a caller who waits, what must not stay: a late grant, an attempt of unknown outcome, a lost lease,
- * a place that no call needs.
+ * Releases locks and places that must not stay, without a caller who waits: a late grant, an attempt of unknown
+ * outcome, a lost lease, a place that no call needs.
  */
 export class BackgroundReleases {
   readonly #store: LockStore;

@@ -8,9 +8,9 @@ const ID_LENGTH = 22;
 const SECRET_BYTES = 16;
 
 /**
- * Under whom an acquisition holds all the keys that it acquires itself. Whoever knows the secret may enter the owner's
- * locks, so it leaves the process in tickets only; stores, and all that traces their commands, see the id, which is the
- * secret's SHA-256.
+ * The owner under which an acquisition holds all the keys that it acquires itself. Whoever knows the secret may enter
+ * the owner's locks, so the secret leaves the process in tickets only; stores, and everything that traces their
+ * commands, see the id, which is the secret's SHA-256.
  */
 export class Owner {
   /** Random bytes for the next secrets: it costs little more to make many. */
@@ -77,7 +77,7 @@ export class Link {
   }
 }
 
-/** An entry of this process into a lock: what the store knows it by, and the fences that it was granted. */
+/** An entry of this process into a lock: the record by which the store knows it, and the fences that it was granted. */
 export class Hold extends Link {
   /** The prefix of the ids of this process's holds: no other process uses an id of this process. */
   static readonly #process = randomBytes(12).toString('base64url');
@@ -89,7 +89,7 @@ export class Hold extends Link {
   #owner: Owner;
   #id: string;
   #fence: number;
-  /** The fence of its lock in the store: the first of the block, which other calls may have had before this one. */
+  /** The fence of its lock in the store: the first of the block. Other calls may have had this fence before. */
   #storedFence: number;
   /** How many fences it asks the store for; 0 until the first attempt. Every attempt of one hold asks for as many. */
   #fences = 0;
@@ -126,12 +126,12 @@ export class Hold extends Link {
     return this.#storedFence;
   }
 
-  /** Whether the store granted it to a call before, whose lease serves this one. */
+  /** Whether the store granted it to an earlier call, whose lease serves the present call. */
   get isServed(): boolean {
     return this.#fence !== this.#storedFence && !this.isJoined;
   }
 
-  /** Whether other processes may be in the lock: it may then live on by a longer lease than this one. */
+  /** Whether other processes may be in the lock: the lock may then live on by a longer lease than this one. */
   get isShared(): boolean {
     return this.#isShared;
   }

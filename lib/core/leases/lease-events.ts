@@ -19,7 +19,7 @@ export interface LeaseKeeper extends Keeper {
   end(): readonly Lease[];
 }
 
-/** Gets what happens to leases. It only looks: what it throws or returns changes nothing. */
+/** Gets the events of leases. It only looks: nothing that it throws or returns changes anything. */
 export interface LeaseEvents {
   /**
    * The parts that want to learn of successes. Nobody does where this list is empty and `lockChannel` has no

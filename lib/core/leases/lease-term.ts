@@ -68,7 +68,7 @@ export class LeaseTerm {
     return { monotonic: this.#sentAt, wall: this.#sentAt + this.#wallAheadMs };
   }
 
-  /** The store granted `ttlMs` from what was sent at `sent` on; a deadline never moves back. */
+  /** The store granted `ttlMs` from `sent` on, when the command was sent; a deadline never moves back. */
   extend(sent: Moment, ttlMs: number): void {
     const deadline = leaseDeadline(sent.monotonic, ttlMs);
     const wallAheadMs = sent.wall - sent.monotonic;
@@ -133,7 +133,7 @@ export class LeaseTerm {
 
   /** Whether to renew it now, or nearly; after a jump of the wall clock, whether there is a lease to confirm. */
   needsRenewal(now: number, hasJumped: boolean): boolean {
-    // One whose maxHold is over is not renewed, also where its code could not be notified yet.
+    // A lease whose maxHold is over is not renewed, also where its code could not be notified yet.
     const isKept = now < this.#deadline && now < this.#maxHoldAt;
     return isKept && !this.#isRenewing && (hasJumped ? this.#deadline < Infinity : this.#renewAt - this.#grantedMs / 30 <= now);
   }

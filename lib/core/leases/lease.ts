@@ -44,7 +44,7 @@ export class Lease extends Hold {
   #acquiredAt = 0;
   /** Since when calls of this process, one after the other, have had the lock. */
   #servesSince = 0;
-  /** The lease that took over while a renewal was on its way; the answer is for that one. */
+  /** The lease that took over while a renewal was on its way; the answer of the renewal is for the successor. */
   #successor: Lease | undefined;
   #loss: LockLostError | undefined;
 
@@ -144,7 +144,8 @@ export class Lease extends Hold {
   renewal(now: number, fixedMs = 1): HoldRecord {
     const lingering = this.#state === 'lingering';
     const ttlMs = lingering ? ttlUntil(Math.max(0, this.term.minHoldAt - now)) : this.term.isRenewed ? this.#ttlMs : fixedMs;
-    // The store knows who was granted the lock, and not whom it serves since, nor who is in it by a ticket.
+    // The store knows which call was granted the lock. It does not know which call the lease serves since, nor who is
+    // in the lock by a ticket.
     return this.recordFor(ttlMs, this.limitMs, lingering, this.isServed || this.isShared ? this.caller.by : '');
   }
 
@@ -185,7 +186,7 @@ export class Lease extends Hold {
     );
   }
 
-  /** Serves the next call of this process: `next` gets what the store has granted. Answers when that was asked for. */
+  /** Serves the next call of this process: `next` gets the grant of the store. Answers when the grant was asked for. */
   serve(next: Lease): { readonly fence: number; readonly sent: Moment } {
     next.takeOver(this);
     next.#servesSince = this.#servesSince;

@@ -140,7 +140,7 @@ export class Leases {
     return undefined;
   }
 
-  /** A transaction has ended: what it kept is released, unless calls are inside. Never rejects. */
+  /** A transaction has ended: the leases that it kept are released, unless calls are inside. Never rejects. */
   async settle(transaction: LeaseKeeper): Promise<void> {
     await Promise.all(transaction.end().map((lease) => this.#endKeeping(lease, transaction)));
   }

@@ -121,7 +121,7 @@ export class Line implements WaitingLine {
 
   /** Makes a waiter the contender, with an attempt that is on its way for it, at a new place. */
   admitWith(waiter: Waiter, place: Place, result: Promise<AttemptResult>, overtakes: boolean): void {
-    // One that does not overtake gets the lock at once only where no other process queues.
+    // A call that does not overtake gets the lock at once only where no other process queues.
     this.#burst = overtakes ? this.#burst + 1 : 1;
     this.#place = place;
     this.#last = undefined;

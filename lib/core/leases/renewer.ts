@@ -21,7 +21,7 @@ const NOTIFYING_MS = 5;
 
 /** The part of the leases of its store that a renewer needs. */
 interface RenewedLeases {
-  /** Those that run, whether they are renewed or not. */
+  /** The leases that run, whether they are renewed or not. */
   readonly running: readonly Lease[];
   /** Ends one whose time is over, or which the store no longer has. */
   lose(lease: Lease, cause: 'expired'): void;
@@ -155,7 +155,7 @@ export class Renewer {
     const latest = this.#clock.monotonic() + LONGEST_PAUSE_MS;
     let next = Infinity;
     for (const { term } of this.#leases.running) {
-      // One that does not end by time has no clocks to watch.
+      // A lease that does not end by time has no clocks to watch.
       next = Math.min(next, term.dueAt, term.deadline < Infinity ? latest : Infinity);
     }
     this.#wakeBy(next);

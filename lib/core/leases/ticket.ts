@@ -79,7 +79,7 @@ function decode(ticket: string): TicketEntry[] | undefined {
   } catch {
     return undefined;
   }
-  // Node passes over what is no base64, and JSON over white space.
+  // Node passes over characters that are no base64, and JSON over white space.
   if (!Array.isArray(parsed) || parsed.length === 0 || encode(parsed) !== ticket) {
     return undefined;
   }

@@ -38,7 +38,8 @@ export class Availability {
   }
 
   /**
-   * The store failed an attempt to acquire, or something else; what is new of it: the outage itself, or why it fails.
+   * The store failed an attempt to acquire, or another command. Answers what is new about it: the outage itself, or the
+   * reason of the failure.
    */
   failed(error: LockError, isAttempt: boolean): 'outage' | 'reason' | undefined {
     const isFirst = this.#failingSince === undefined;

@@ -59,7 +59,7 @@ export class Lifecycle {
     });
   }
 
-  /** Refuses what is new, ends what runs by `endRunning`, and resolves when nothing is left. */
+  /** Refuses new calls, ends running work by `endRunning`, and resolves when nothing is left. */
   async close(endRunning: () => Promise<void>): Promise<void> {
     this.#state = 'closing';
     await Promise.all([endRunning(), this.#drained()]);

@@ -275,8 +275,9 @@ export interface LockStore {
    */
   readonly messages?: Messages | undefined;
   /**
-   * Takes the prefix of its names, connects, and checks what no retry can mend. Called once, before any operation, and
-   * again after `close` where the store is used again. A server that is away is worth a warning, not a rejection.
+   * Takes the prefix of its names, connects, and checks the conditions that no retry can mend. Called once, before any
+   * operation, and again after `close` where the store is used again. A server that is away is worth a warning, not a
+   * rejection.
    */
   open?(options: OpenOptions): Promise<void>;
   /**
@@ -286,10 +287,10 @@ export interface LockStore {
    */
   acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply>;
   /**
-   * Sets each lease to at least `ttlMs` from now, and to exactly that for a hold that lingers alone. `holds` has at
-   * least one hold, and may have several hundred. The answers are in their order: false where the lock is not held by
-   * that owner at that fence with that hold, undefined where it is unknown. Never creates a lock.
-   * A `by` that is not empty is who holds the lock from now on.
+   * Sets each lease to at least `ttlMs` from now, and to exactly `ttlMs` for a hold that lingers alone. `holds` has at
+   * least one hold, and may have several hundred. The answers are in the order of `holds`: false where the lock is not
+   * held by that owner at that fence with that hold, undefined where this is unknown. Never creates a lock. A `by` that
+   * is not empty names the holder of the lock from now on.
    */
   renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]>;
   /**

@@ -26,7 +26,7 @@ class Followed {
   }
 }
 
-/** One `run()`: a transaction, or a part of the one around it. */
+/** One `run()`: a transaction, or a part of the transaction around it. */
 interface Run {
   readonly transaction: Followed;
   outer: Run | undefined;

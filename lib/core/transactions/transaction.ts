@@ -79,7 +79,7 @@ export class Transaction implements Keeper {
     this.#loss ??= [...this.#kept].find((lease) => lease.key === loss.key && lease.loss)?.loss;
     for (const frame of this.#followed) {
       const lease = frame.leaseOn(loss.key);
-      // Another lease on the key may be lost: that of a ticket.
+      // Another lease on the key may be lost: the lease of a ticket.
       if (lease?.loss === loss || lease?.state === 'overdue') {
         frame.notify(loss);
       }
@@ -108,7 +108,7 @@ export class Transaction implements Keeper {
     }
   }
 
-  /** It has ended, either way. Answers what it kept, the last first. */
+  /** The transaction has ended, either way. Answers the leases that it kept, the last first. */
   end(): readonly Lease[] {
     this.#hasEnded = true;
     const kept = [...this.#kept].toReversed();

@@ -22,7 +22,7 @@ interface Failed {
 export class Outages {
   readonly #availability: Availability;
   readonly #clock: Clock;
-  /** When a line said last that the store fails, by what it answered. */
+  /** When a line said last that the store fails, by the answer of the store. */
   readonly #saidAt = new Map<string, number>();
   /** Outages that no line has told. */
   #untold = 0;
@@ -69,8 +69,8 @@ export class Outages {
   }
 
   /**
-   * How many outages a line about this failure has to tell besides this one; undefined where another one was written
-   * not long ago.
+   * How many outages a line about this failure has to tell besides this one; undefined where a line about it was
+   * written not long ago.
    */
   #toTell(error: LockError): number | undefined {
     const code = failureCode(error) ?? '';

@@ -46,7 +46,7 @@ interface ReporterParts {
   readonly onTrouble: (trouble: LockTrouble) => void;
   readonly outages: Outages;
   readonly telemetry?: Telemetry | undefined;
-  /** Keeps what went wrong, whoever else reads events. */
+  /** Keeps incidents, whoever else reads events. */
   readonly incidents: { record(event: LockEvent): void };
   /** Writes a line of the debug log; undefined where that is off. */
   readonly debug?: ((line: string) => void) | undefined;
@@ -55,8 +55,8 @@ interface ReporterParts {
 /** Reports what happens to the locks of one store. Nothing it calls can stop a release. */
 export class Reporter implements LeaseEvents, EntryEvents {
   /**
-   * Not empty while something wants events: what follows calls, and the outages while there is one. Where this is
-   * empty and `lockChannel` has no subscribers, what went well need not be reported.
+   * Not empty while something wants events: the parts that follow calls, and the outages while there is one. Where this
+   * list is empty and `lockChannel` has no subscribers, successes need not be reported.
    */
   readonly watchers: readonly unknown[];
   readonly #parts: ReporterParts;
@@ -76,7 +76,7 @@ export class Reporter implements LeaseEvents, EntryEvents {
     this.#watchers.push(recorder);
   }
 
-  /** A call has the lock: the store granted it, or the lease of the call before serves this one. */
+  /** A call has the lock: the store granted it, or the lease of the call before serves this call. */
   acquired(lease: Lease, entrant: Entrant): void {
     if (!lease.isServed) {
       this.#answered(lease, true);

@@ -37,7 +37,7 @@ export function wrongOption(option: string, value: unknown, cure: string): LockC
   return new LockConfigurationError(`${option} is ${shown(value)}. ${cure}`);
 }
 
-/** Throws `LockConfigurationError` for what is no function. */
+/** Throws `LockConfigurationError` for a value that is no function. */
 export function checkFunction(site: string, given: unknown, cure: string): void {
   if (typeof given !== 'function') {
     throw new LockConfigurationError(`${site}: what was passed is ${kindOf(given)}, not a function. ${cure}`);

@@ -24,7 +24,7 @@ export function descriptionText(describes: readonly Describe[]): string {
   return text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text;
 }
 
-/** Where a call stands in the code, and what it is made for. */
+/** The text for a call: its place in the code, and its description. */
 export function calledAs({ site, description }: { readonly site: string; readonly description?: string | undefined }): string {
   return description === undefined ? site : `${site} (${description})`;
 }

@@ -76,7 +76,7 @@ export abstract class LockError extends Error {
   }
 }
 
-/** Adds what is not enumerable. */
+/** Adds a property that is not enumerable. */
 export function putHidden<Target extends object>(target: Target, name: string | symbol, value: unknown): Target {
   return Object.defineProperty(target, name, { value, writable: true, configurable: true });
 }
@@ -109,7 +109,7 @@ export class LockNotAcquiredError extends LockError {
   readonly retryAfterMs: number;
   /** Who held the lock, where the store said. */
   readonly holder: LockHolder | undefined;
-  /** The calls that wait for each other, this one among them, where `reason` is `'cycle'`. */
+  /** The calls that wait for each other, with this call among them, where `reason` is `'cycle'`. */
   readonly cycle: readonly CycleCall[] | undefined;
 
   constructor(

@@ -28,7 +28,7 @@ export interface EventOfLock {
 
 /**
  * Why a call has not got its locks: the reason of its `LockNotAcquiredError`; `store`: a `LockStoreError`; `lost`: a
- * `LockLostError`, such as that of a ticket; `configuration`: a `LockConfigurationError`.
+ * `LockLostError`, such as the error of a ticket; `configuration`: a `LockConfigurationError`.
  */
 export type RefusedReason = NotAcquiredReason | 'store' | 'lost' | 'configuration';
 

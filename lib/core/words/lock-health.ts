@@ -31,7 +31,7 @@ export interface StoreHealth {
   readonly clockSkewMs?: number | undefined;
   /** Whether messages of turns reach this process; undefined where it is not to receive any. */
   readonly hearsTurns?: boolean | undefined;
-  /** Whether as many replicas confirm what is written as have to; undefined where none has to. */
+  /** Whether enough replicas confirm writes; undefined where no replica has to. */
   readonly replicasConfirm?: boolean | undefined;
   /** The servers, in the order in which they were given, or of their slots; undefined for a store of one server. */
   readonly members?: readonly MemberHealth[] | undefined;
@@ -128,7 +128,7 @@ interface Knowledge {
   readonly isClosing: boolean;
 }
 
-/** Why locks are not up, by what the store says, and what this process knows of it. */
+/** Why locks are not up, by the answer of the store, and by the knowledge of this process. */
 export function reasonsOf(store: StoreHealth, { isReachable, isFailing, isClosing }: Knowledge): HealthReason[] {
   const { members = [], majority = 0, hearsTurns, replicasConfirm, refuses, clockSkewMs = 0 } = store;
   const hasMajority = members.filter(({ voting }) => voting).length >= majority;
@@ -149,7 +149,7 @@ export function reasonsOf(store: StoreHealth, { isReachable, isFailing, isClosin
   return (Object.keys(found) as HealthReason[]).filter((reason) => found[reason]);
 }
 
-/** Whether a store that answers grants nothing, by what it says of itself. */
+/** Whether a store that answers grants nothing, by its own words. */
 export function isRefusing({ refuses, replicasConfirm }: StoreHealth): boolean {
   return refuses !== undefined || replicasConfirm === false;
 }

@@ -78,7 +78,7 @@ export function formatValue(value: unknown, placeholder: string, site: string): 
       }
       break;
     case 'number':
-      // The remainder of an integer is 0, and that of Infinity NaN.
+      // The remainder of an integer is 0, and the remainder of Infinity is NaN.
       if (Number.isSafeInteger(value) || Math.abs(value % 1) > 0) {
         return String(value);
       }
