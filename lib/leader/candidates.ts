@@ -29,7 +29,7 @@ export class Candidates {
     this.#parts = parts;
   }
 
-  /** One more, which stands by from now on. */
+  /** Adds a candidate, which stands by from now on. */
   add(key: string, asked: Call, pauseMs: number, body: LeaderBody): Candidate {
     if (this.#isClosing) {
       throw new LockNotAcquiredError(`Nobody can stand by for "${key}": the application is shutting down.`, key, {
@@ -56,7 +56,7 @@ export class Candidates {
     return candidacy;
   }
 
-  /** Ends them all, and refuses further ones; undefined where there are none. Never rejects. */
+  /** Ends all candidates, and refuses further ones; undefined where there are none. Never rejects. */
   stop(): Promise<unknown> | undefined {
     this.#isClosing = true;
     return this.#all.size === 0 ? undefined : Promise.all([...this.#all].map((candidacy) => candidacy.end('shutdown')));

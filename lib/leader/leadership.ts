@@ -22,7 +22,7 @@ export type RunLocked = (
 /** The parts that a candidate needs each time that it stands by. */
 export interface LeadershipParts {
   readonly key: string;
-  /** Its signal is that of the candidate. */
+  /** Its signal is the candidate's signal. */
   readonly call: Call & { readonly signal: AbortSignal };
   readonly body: LeaderBody;
   readonly run: RunLocked;
@@ -30,7 +30,7 @@ export interface LeadershipParts {
   readonly report: (change: LeaderChange) => void;
 }
 
-/** One time that a candidate stands by, leads, and does so no more. */
+/** One time that a candidate stands by, leads, and then leads no more. */
 export class Leadership {
   readonly #parts: LeadershipParts;
   #frame: Frame | undefined;

@@ -5,7 +5,7 @@ import type { Lock } from '../core/words/lock.js';
 
 /**
  * The innermost lock that the running code is inside of, or the innermost on `key`; undefined outside of any. Throws
- * `LockKeyError` for what is no key.
+ * `LockKeyError` for a key that is invalid.
  */
 export function currentLock(key?: string): Lock | undefined {
   return innermost(key === undefined ? key : checkKey(key, 'currentLock'));

@@ -56,7 +56,7 @@ export function enterTickets<T>(text: string | undefined, fn: () => T, options: 
   return isObservable(result) ? (eachInside(result as Observable<unknown>, entered) as T) : result;
 }
 
-/** Each subscription, with what it sets off, is inside. */
+/** Makes each subscription, with the work that it sets off, run inside. */
 function eachInside(source: Observable<unknown>, entered: EnteredTickets): Observable<unknown> {
   return new Observable((subscriber) => {
     entered.begin();
@@ -65,7 +65,7 @@ function eachInside(source: Observable<unknown>, entered: EnteredTickets): Obser
   });
 }
 
-/** Throws `LockConfigurationError` for what is no limit. */
+/** Throws `LockConfigurationError` for a limit that is invalid. */
 export function checkMaxLength(options: EnterTicketsOptions, site: string): number {
   checkOptions(site, options, { maxLength: true });
   const { maxLength = MOST_TICKET_CHARACTERS } = options;

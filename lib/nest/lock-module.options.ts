@@ -40,10 +40,11 @@ export interface LockModuleOptions {
   /** The prefix of the names of everything in a server; without braces. Default: `'lock'`. */
   prefix?: string | undefined;
   /**
-   * How many calls of this process may wait: for one key, and in all for a store. One more is refused at once, with the
-   * reason `'tooManyWaiters'`; with 0, each that would have to wait. A call waits that did not get its lock at once:
-   * another call here or in another process has it, or the store does not answer. One that enters a lock which it is
-   * inside of already does not count. A number is that of one key. Default: 10 000, and 50 000 in all.
+   * How many calls of this process may wait: for one key, and in all for a store. A further call is refused at once,
+   * with the reason `'tooManyWaiters'`; with 0, each call that would have to wait. A call waits if it did not get its
+   * lock at once: another call here or in another process has it, or the store does not answer. A call that enters a
+   * lock which it is inside of already does not count. A single number is the limit for one key. Default: 10 000, and
+   * 50 000 in all.
    */
   maxWaiters?: number | { readonly perKey?: number | undefined; readonly perProcess?: number | undefined } | undefined;
   /**
@@ -116,7 +117,7 @@ function noOptions(what: string): LockConfigurationError {
   );
 }
 
-/** The stores by name. Throws `LockConfigurationError` for what is none. */
+/** The stores by name. Throws `LockConfigurationError` for a value that is no store. */
 export function storesOf(options: LockModuleOptions): ReadonlyMap<string, LockStore> {
   const stores = new Map(Object.entries(options.stores ?? { default: options.store }));
   if (options.stores && (options.store !== undefined || !stores.has('default'))) {
@@ -134,7 +135,7 @@ export function storesOf(options: LockModuleOptions): ReadonlyMap<string, LockSt
 
 const MOST_WAITERS: MaxWaiters = { perKey: 10_000, perProcess: 50_000 };
 
-/** Throws `LockConfigurationError` for what is no count. */
+/** Throws `LockConfigurationError` for a value that is no count. */
 export function checkMaxWaiters(given: LockModuleOptions['maxWaiters']): MaxWaiters {
   const limits = typeof given === 'object' && given !== null ? given : { perKey: given };
   checkOptions('LockModule: maxWaiters', limits, { perKey: true, perProcess: true });
@@ -160,7 +161,10 @@ export function checkDeadlocks(given: LockModuleOptions['deadlocks']): number {
 
 const OF_TELEMETRY: readonly (keyof LockTelemetry)[] = ['watch', 'event', 'entered', 'describe', 'operation', 'section', 'resume'];
 
-/** As a list. Throws `LockConfigurationError` for what is none, and for a part that follows nothing. */
+/**
+ * The telemetry as a list. Throws `LockConfigurationError` for a value that is no telemetry, and for a part that
+ * follows nothing.
+ */
 export function checkTelemetry(given: LockModuleOptions['telemetry']): readonly LockTelemetry[] {
   const parts: readonly unknown[] = given === undefined ? [] : Array.isArray(given) ? given : [given];
   const wrong = parts.find((part) => !OF_TELEMETRY.some((method) => hasMethod(part, method)));

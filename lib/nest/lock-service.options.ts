@@ -46,7 +46,7 @@ export function downAfterOf(options: HealthOptions, site: string): number {
   return onlyDuration(site, options, 'downAfter', '5s', 0);
 }
 
-/** Which lock to release by force, and what is told of it. */
+/** The lock to release by force, and the words that are told about it. */
 export interface ForceReleaseOptions {
   /** The fence that `inspect` showed: a later holder keeps its lock. */
   fence: number;

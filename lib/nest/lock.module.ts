@@ -116,7 +116,7 @@ class LockServices extends Map<string, LockService> {
 /**
  * Makes `@DistributedLock` and `LockService` work in an application: import `forRoot()` or `forRootAsync()` once, in
  * the root module. Global unless `isGlobal: false`. At shutdown, once the server has drained, it rejects waiters,
- * releases what is held and closes the connections that its stores made.
+ * releases held locks and closes the connections that its stores made.
  */
 @Module({
   imports: [NearestModule, FarthestModule],

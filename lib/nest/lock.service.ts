@@ -62,7 +62,7 @@ const DEFAULT_OPTIONS: LockOptions = {};
 const { wait: _never, ...TRY_OPTIONS } = LOCK_OPTIONS;
 const LEAD_OPTIONS: OptionNames<LeadOptions> = { ttl: true, pause: true, signal: true, by: true, name: true };
 
-/** Locks by hand, and what the decorator is made of. Injectable wherever `LockModule` is imported. */
+/** Locks by hand; the decorator is made of it. Injectable wherever `LockModule` is imported. */
 export class LockService {
   readonly #locks: Locks;
   readonly #settings: LockServiceSettings;
@@ -314,7 +314,7 @@ export class LockService {
 
   /**
    * Makes the decorators of an object work that Nest did not make: in a factory, or in a unit test. Returns the object.
-   * Throws `LockConfigurationError` for what is no object.
+   * Throws `LockConfigurationError` for a value that is no object.
    */
   attach<T extends object>(instance: T): T {
     if (typeof instance !== 'object' || instance === null) {
@@ -352,7 +352,7 @@ export class LockService {
     return this.#locks.resign();
   }
 
-  /** @internal Refuses new calls, rejects waiters, releases what is held and closes the store's own connections. */
+  /** @internal Refuses new calls, rejects waiters, releases held locks and closes the store's own connections. */
   shutdown(): Promise<void> {
     return (this.#closing ??= this.#locks.shutdown().then(() => closeStore(this.#settings.store, this.#opening)));
   }

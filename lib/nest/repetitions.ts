@@ -39,7 +39,7 @@ export class Repetitions {
     setTimeout(this.#tell, EVERY_MS, kind).unref();
   }
 
-  /** Bound to no call: the context of the first one would be that of all lines. */
+  /** Bound to no call: all lines would have the context of the first call. */
   readonly #tell = AsyncResource.bind((kind: string): void => {
     const { count, last } = this.#kinds.get(kind) as Repeated;
     if (count === 0) {

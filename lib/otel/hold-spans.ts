@@ -28,7 +28,7 @@ export class HoldSpan {
     this.#section = section;
   }
 
-  /** A lock of that store was lost, perhaps this one. */
+  /** A lock of that store was lost, perhaps the lock of this span. */
   seesLoss(store: string): void {
     // The signal is made when it is read, so not for each call.
     if (store === this.#section.store && this.#section.signal.aborted) {
@@ -50,14 +50,14 @@ export class HoldSpan {
   }
 }
 
-/** In the context of what runs inside a lock: the span of that lock. */
+/** The key for the context of code that runs inside a lock: the span of that lock. */
 const HOLD = createContextKey('nestjs-distributed-lock hold');
 
 /** A span for each call that has its locks, which is the parent of what its code does. */
 export class HoldSpans implements LockTelemetry {
   readonly #tracer: () => Tracer;
   readonly #showsKeys: boolean;
-  /** Those whose code runs. */
+  /** The spans of sections whose code runs. */
   readonly #running = new Map<LockedSection, HoldSpan>();
 
   constructor(tracer: () => Tracer, showsKeys: boolean) {

@@ -142,7 +142,7 @@ export class DeadlockSearch {
     return clock.monotonic() + afterMs * (0.8 + 0.4 * Math.random());
   }
 
-  /** Takes the probe to the holder of what a call of this search waits for. */
+  /** Takes the probe to the holder of the lock that a call of this search waits for. */
   async #chase(probe: Probe, waiting: Acquisition): Promise<void> {
     const { messenger } = this.#parts;
     const key = waiting.waitedFor as string;
@@ -150,7 +150,7 @@ export class DeadlockSearch {
     if (here) {
       reach(probe, here, waiting);
     }
-    // Others may be inside by a ticket. A call that waits inside a lease waits for calls of that one only.
+    // Others may be inside by a ticket. A call that waits inside a lease waits for calls of that lease only.
     const isAllHere = waiting.waitedInside || (here && !here.isShared);
     if (isAllHere || this.#chases >= MOST_CHASES) {
       return;
@@ -227,7 +227,7 @@ function reach(probe: Probe, lease: Lease, from: Acquisition | undefined): void 
   }
 }
 
-/** Whether a step of the second lap is that of the first: the same wait, inside the same hold. */
+/** Whether a step of the second lap equals the step of the first lap: the same wait, inside the same hold. */
 function isSame(before: ProbeStep | undefined, now: ProbeStep): boolean {
   return before !== undefined && before.wait === now.wait && before.holds === now.holds && before.fence === now.fence;
 }

@@ -36,7 +36,7 @@ export class FlightRecorder {
     this.#clock = clock;
   }
 
-  /** `lease` is that of an event of a call that has, or had, its lock. */
+  /** Records an event. `lease` belongs to an event of a call that has, or had, its lock. */
   record(event: LockEvent, lease: object = event): void {
     const now = this.#clock.monotonic();
     switch (event.type) {
@@ -71,7 +71,7 @@ export class FlightRecorder {
     this.#lost.delete(lease);
   }
 
-  /** The ones that ended last come last. */
+  /** The recorded calls; those that ended last come last. */
   get calls(): Omit<EndedCall, 'process'>[] {
     const now = this.#clock.monotonic();
     return this.#calls.map(({ number, before, endedAt, ...call }) => ({

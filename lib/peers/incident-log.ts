@@ -32,7 +32,7 @@ const REFUSALS: ReadonlySet<RefusedReason> = new Set<RefusedReason>(['tooManyWai
  * How long ago at most a lock was lost, or its forced release was told, where both belong together, in milliseconds.
  */
 const SAME_MS = 60_000;
-/** How many of those who released locks by force are remembered until their losses are known. */
+/** How many forced releases are remembered until their losses are known. */
 const MOST_NOTICES = 20;
 
 /** The message in which a process tells the others of a lock that it released by force. */
@@ -54,14 +54,14 @@ type Kept = Facts &
     forcedBy?: ForcedBy | undefined;
   };
 
-/** Keeps what went wrong in this process, for whoever asks later. Calls that go well cost nothing here. */
+/** Keeps the incidents of this process, for whoever asks later. Calls that go well cost nothing here. */
 export class IncidentLog {
   readonly #clock: Clock;
   readonly #id = randomUUID().slice(0, 8);
   readonly #kept: Kept[] = [];
   /**
-   * Those that further ones may be added to: refusals by name and reason, outages by what the store answers, and their
-   * ends.
+   * The incidents that further ones may be added to: refusals by name and reason, outages by the answer of the store,
+   * and their ends.
    */
   readonly #repeated = new Map<string, Kept>();
   /** Forced losses of this process that nobody has explained yet, and notices that explain none yet. */
@@ -70,7 +70,7 @@ export class IncidentLog {
   readonly #onExplained: (event: LostEvent, forcedBy: ForcedBy) => void;
   #number = 0;
 
-  /** `onExplained` is told who released a lock by force that was lost here. */
+  /** `onExplained` is told who released a lock by force that was lost in this process. */
   constructor(clock: Clock, onExplained: (event: LostEvent, forcedBy: ForcedBy) => void) {
     this.#clock = clock;
     this.#onExplained = onExplained;
@@ -128,7 +128,7 @@ export class IncidentLog {
     }
   }
 
-  /** Those of the last `ms` milliseconds, the last one last. */
+  /** The incidents of the last `ms` milliseconds, the last one last. */
   lately(ms: number): Omit<FoundIncident, 'process'>[] {
     const now = this.#clock.monotonic();
     const recent = this.#kept.filter(({ at }) => now - at <= Math.min(ms, KEPT_MS)).toSorted((one, other) => one.at - other.at);

@@ -133,7 +133,7 @@ export class Listing implements LockList {
   }
 }
 
-/** A survey, by what is looked for in it: a list may be long. */
+/** A survey, indexed by the fields that are looked for: a list may be long. */
 interface Known {
   readonly survey: Survey;
   readonly waiting: ReadonlyMap<string, readonly WaitingCall[]>;
@@ -160,7 +160,7 @@ function heldLocks(known: Known, askedAt: number, agoMs: number): ListedLock[] {
     .toSorted((one, other) => one.since.getTime() - other.since.getTime());
 }
 
-/** Those at the last fence: processes answer one after the other, and a lock may change hands meanwhile. */
+/** The holds at the last fence: processes answer one after the other, and a lock may change hands meanwhile. */
 function latest(holds: readonly HeldLock[]): HeldLock[] {
   const last = Math.max(...holds.map(({ fence }) => fence));
   return holds.filter(({ fence }) => fence === last);
@@ -194,7 +194,7 @@ function countsOf(waiting: readonly WaitingCall[], { survey }: Known): Pick<List
   return { waiting: waiting.length, waitingHere: waiting.filter(({ process }) => process === own?.id).length };
 }
 
-/** The name of a process in the store, without that of the application. */
+/** The name of a process in the store, without the name of the application. */
 function processOf(id: string): string {
   return id.slice(0, id.lastIndexOf('#'));
 }

@@ -28,7 +28,7 @@ export class Messenger {
   }
 
   /**
-   * Registers a listener, which gets each message with its length. It checks what it gets: a message may be a
+   * Registers a listener, which gets each message with its length. The listener checks the message: it may be a
    * stranger's.
    */
   onMessage(listener: (message: unknown, length: number) => void): void {

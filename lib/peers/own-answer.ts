@@ -26,7 +26,7 @@ export interface OwnState {
   readonly health: LockHealth | undefined;
   /** Recorded calls, where they are asked for. */
   readonly ended: Rows['ended'];
-  /** Those that are asked for. */
+  /** The incidents that are asked for. */
   readonly incidents: Rows['incidents'];
 }
 

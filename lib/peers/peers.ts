@@ -102,7 +102,7 @@ export class Peers {
     }
   }
 
-  /** Of what is kept, nothing else comes further: a message may be full of what nobody reads. */
+  /** Hands a message on with its known fields only: it may be full of fields that nobody reads. */
   #heard(message: unknown, length: number): void {
     if (isProbe(message)) {
       this.#parts.deadlocks?.heard(onlyShaped(message, PROBE));
@@ -119,7 +119,7 @@ export class Peers {
 
   async #answer(roll: Roll): Promise<void> {
     const { messenger, clock } = this.#parts;
-    // Its own survey has what it knows itself.
+    // The survey of this process has its own answer already.
     if (roll.from === this.#id || this.#hasLeft || !this.#mayAnswer(clock.monotonic())) {
       return;
     }

@@ -5,7 +5,7 @@ import { fits, type Fields } from './shape.js';
 export interface ProbeStep extends CycleCall {
   /** Names its wait: `Acquisition.waitId`. */
   readonly wait: string;
-  /** The fence of the call that has the lock it is inside of: with the key it names this one hold. */
+  /** The fence of the call that has the lock which this call is inside of: with the key it names this one hold. */
   readonly fence: number;
 }
 

@@ -44,7 +44,7 @@ export class RollCall {
   /** When each process answered last, the last one last. */
   readonly #answeredAt = new Map<string, number>();
 
-  /** `store` is the name under which the store is registered, and `to` that of this process in it. */
+  /** `store` is the name under which the store is registered, and `to` the name of this process in it. */
   constructor(clock: Clock, store: string, to: string, messenger: Messenger) {
     this.#clock = clock;
     this.#store = store;
@@ -52,7 +52,7 @@ export class RollCall {
     this.#messenger = messenger;
   }
 
-  /** `own` is what this process itself says. */
+  /** `own` is the answer of this process itself. */
   async survey({ recent = false, health = false, incidentsMs }: SurveyOptions, own: readonly RollAnswer[]): Promise<Survey> {
     const id = randomUUID();
     const heard = new Map<string, Heard>();

@@ -32,7 +32,7 @@ export function brief(name: string): string {
   return name.slice(0, LONGEST_NAME);
 }
 
-/** Whether a value that somebody sent is what it should be. */
+/** Whether a value that somebody sent has the right shape. */
 export function fits(value: unknown, shape: Shape): boolean {
   switch (shape) {
     case 'text':

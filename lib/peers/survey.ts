@@ -41,7 +41,7 @@ export interface PeerCall {
 
 /** A lock that a process holds. */
 export interface HeldLock extends PeerCall, HeldAt {
-  /** The fence of the call that runs in it now: the same, or one of those that the grant reserved. */
+  /** The fence of the call that runs in the lock now: the fence of the grant, or a fence that the grant reserved. */
   readonly callFence: number;
   /** For how long that call has had it, in milliseconds. */
   readonly heldMs: number;
@@ -62,7 +62,7 @@ export interface WaitingCall extends PeerCall {
 
 /** A call that has ended: it released its lock, lost it, or did not get it. Not one that skipped a busy lock. */
 export interface EndedCall extends PeerCall {
-  /** Names it, so that one that is told twice is known. */
+  /** Names the call, so that a call that is told twice is known. */
   readonly id: string;
   /** The fence of the call; undefined where it did not get the lock. */
   readonly fence: number | undefined;
@@ -100,7 +100,7 @@ export type IncidentType = 'lost' | 'forced' | 'cycle' | 'refused' | 'releaseFai
 
 /** An incident of a call or a store within the last 24 hours, as told by the process in which it happened. */
 export interface LockIncident {
-  /** Names it, so that one that is told twice is known. */
+  /** Names the incident, so that an incident that is told twice is known. */
   readonly id: string;
   readonly type: Word<IncidentType>;
   /** When it happened, by the clock of the process that asks; of several refusals, the last. */
@@ -116,8 +116,8 @@ export interface LockIncident {
   /** The process in which it happened: `LockProcess.id`. */
   readonly process: string;
   /**
-   * How often: refusals of one name for one reason, and outages for one, that follow each other within a minute are
-   * one, that of the last.
+   * How often it happened. Refusals of one name for one reason, and outages for one reason, that follow each other
+   * within a minute are one incident, with the time of the last.
    */
   readonly count: number;
   /** The fence of the call. */
@@ -148,7 +148,7 @@ export interface FoundIncident extends Omit<LockIncident, 'at'> {
 
 /** A process that uses the store, or one of several applications in it. */
 export interface LockProcess {
-  /** The name of the process in the store, and after a `#` that of the application in it. */
+  /** The name of the process in the store, and after a `#` the name of the application in it. */
   readonly id: string;
   readonly host: string;
   readonly pid: number;

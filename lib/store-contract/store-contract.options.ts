@@ -44,11 +44,11 @@ export interface StoreContractOptions {
    * skipped.
    */
   readonly restart?: (() => Promise<void>) | undefined;
-  /** Is given what the store warns of while it is opened. Default: warnings are ignored. */
+  /** Gets the warnings of the store while it is opened. Default: warnings are ignored. */
   readonly warn?: ((message: string) => void) | undefined;
   /**
-   * By what the leases and waits of the tests are multiplied, for a database that takes more than a few milliseconds
-   * for a command. At 1 a test takes up to 3 seconds. Default: 1.
+   * The factor for the leases and waits of the tests, for a database that takes more than a few milliseconds for a
+   * command. At 1 a test takes up to 3 seconds. Default: 1.
    */
   readonly timeScale?: number | undefined;
 }

@@ -42,8 +42,8 @@ const MOST_ROUNDS = 5;
 
 /**
  * Defines the tests of the contract of lock stores, which is `LockStore` with its comments. Call it with the functions
- * of your test runner, at the top of a test file or inside a `describe`. What the store does not offer is skipped; the
- * name of the test says why.
+ * of your test runner, at the top of a test file or inside a `describe`. A test of something that the store does not
+ * offer is skipped; the name of the test says why.
  */
 export function storeContract({ describe, test }: TestRunner, options: StoreContractOptions): void {
   for (const [group, rules] of Object.entries(GROUPS)) {

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Busy, HoldRecord, LockStore, Messages, Operator, Place, Tickets, Turns } from '../core/seam/lock-store.js';
 import type { StoreContractOptions } from './store-contract.options.js';
 
-/** A store with whatever it may offer. Rules use what they say they need. */
+/** A store with everything that it may offer. Rules use the offers that they need. */
 export type OfferedStore = LockStore & {
   readonly turns: Turns;
   readonly tickets: Tickets;
@@ -42,7 +42,9 @@ export class Trial {
     this.#other = await this.connect();
   }
 
-  /** One more store, with a prefix of its own if one is given. `prepare` is called before the store is opened. */
+  /**
+   * Makes a further store, with a prefix of its own if one is given. `prepare` is called before the store is opened.
+   */
   async connect(prefix?: string, prepare?: (store: OfferedStore) => void): Promise<OfferedStore> {
     const store = (await this.options.connect()) as OfferedStore;
     prepare?.(store);
@@ -191,7 +193,7 @@ export function listOf(...holds: readonly HoldRecord[]): readonly HoldRecord[] {
   return Object.freeze(holds);
 }
 
-/** The machine was too slow for what was to be checked. */
+/** The machine was too slow for the check. */
 export class TooSlow extends Error {}
 
 /** The error of `eventually`: the last failure of a check that had enough time. */

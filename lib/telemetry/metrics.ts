@@ -4,7 +4,7 @@ import type { LostReason } from '../core/words/errors.js';
 /** One metric, in the words of OpenTelemetry. */
 export interface Metric {
   readonly name: string;
-  /** As UCUM writes it: `s`, `1`, or what is counted, in braces. */
+  /** As UCUM writes it: `s`, `1`, or the counted things, in braces. */
   readonly unit: string;
   readonly description: string;
   readonly labels: readonly Label[];
@@ -103,7 +103,7 @@ export const COUNTERS = {
   },
 } as const satisfies Record<string, CounterMetric>;
 
-/** How many there are now. Read when metrics are collected. The sum over processes is that of the application. */
+/** How many there are now. Read when metrics are collected. The sum over processes is the value of the application. */
 export const LEVELS = {
   holds: {
     name: 'distributed_lock.hold.active',
@@ -165,6 +165,6 @@ export interface Instruments {
   counter(metric: Metric): Measure;
   /** A figure that is summed over processes. `read` is called whenever metrics are collected. */
   level(metric: Metric, read: () => Iterable<Reading>): void;
-  /** One that is not. `read` never rejects. */
+  /** A figure that is not summed. `read` never rejects. */
   state(metric: Metric, read: () => Promise<Iterable<Reading>>): void;
 }

@@ -25,7 +25,7 @@ const FAILURES: ReadonlyMap<string, string> = new Map([
 export class Recorder implements LockTelemetry {
   readonly #names = new Names();
   readonly #sources = new Set<LockSource>();
-  /** The labels of what has been counted, by store and name. */
+  /** The labels of counted values, by store and name. */
   readonly #series = new Map<string, Map<string, Labels>>();
   readonly #histograms: { readonly [key in keyof typeof HISTOGRAMS]: Measure };
   readonly #counters: { readonly [key in keyof typeof COUNTERS]: Measure };
@@ -119,7 +119,7 @@ export class Recorder implements LockTelemetry {
     }
   }
 
-  /** One reading for each series: 0 where it is not so for any of the applications. */
+  /** One reading for each series: 0 where the state is false for one of the applications. */
   async #worst(statesOf: StatesOf): Promise<Iterable<Reading>> {
     const worst = new Map<string, Reading>();
     const healths = [...this.#sources].map(async (source) => [source.store, await source.health()] as const);
@@ -149,7 +149,7 @@ function refusalOf({ skipped, reason }: Extract<LockEvent, { type: 'refused' }>)
 /** The states in a health; undefined where a state is not known. */
 type StatesOf = (health: LockHealth) => Iterable<{ readonly isSo: boolean | undefined; readonly labels?: Labels }>;
 
-/** One of its kind for each metric of a list. */
+/** Makes one object for each metric of a list. */
 function made<Key extends string, Listed, Made>(
   metrics: { readonly [key in Key]: Listed },
   make: (metric: Listed) => Made,
@@ -161,7 +161,7 @@ function made<Key extends string, Listed, Made>(
 const MOST = 200;
 const OTHER = '_other';
 
-/** The names that are counted. The first ones keep theirs, and later ones are counted together. */
+/** The names that are counted. The first names keep theirs, and later names are counted together. */
 class Names {
   readonly #known = new Set<string>();
 
@@ -184,7 +184,7 @@ class Names {
 class Level {
   readonly #series = new Map<string, Labels>();
 
-  /** One reading for each series: the sum of those with its labels. */
+  /** One reading for each series: the sum of the readings with its labels. */
   sum(readings: Iterable<Reading>): readonly Reading[] {
     const sums = new Map([...this.#series.keys()].map((series) => [series, 0]));
     for (const { labels, value } of readings) {

@@ -41,13 +41,16 @@ export interface StoreAwayOptions {
 
 /** Options of `holdElsewhere`. */
 export interface HoldElsewhereOptions extends OfStore {
-  /** After this long the lock ends by itself, as that of a process that crashed. Default: not before it is released. */
+  /**
+   * After this long the lock ends by itself, as the lock of a process that crashed does. Default: not before it is
+   * released.
+   */
   ttl?: Duration | undefined;
 }
 
 /** A lock that another process has, as far as the code under test can see. */
 export interface LockElsewhere extends AsyncDisposable {
-  /** Releases it: who waits for it has it next. Once more does nothing. */
+  /** Releases the lock: the next waiter has it then. A second call does nothing. */
   release(): Promise<void>;
 }
 
@@ -57,7 +60,7 @@ export type LossToTest = Exclude<LostReason, 'released'>;
 const LOSSES: readonly unknown[] = ['expired', 'forced', 'maxHold', 'shutdown'] satisfies LossToTest[];
 
 /**
- * The locks of a test in the hands of the test: faults to make, and what was locked. Give it to
+ * The locks of a test in the hands of the test: faults to make, and the locks that were taken. Give it to
  * `LockModule.forTesting({ controller })`, one for each application; `app.get(LockTesting)` then finds it.
  *
  * Its timers are the global ones, so fake timers replace them.
@@ -169,7 +172,7 @@ export class LockTesting implements LockTestController {
     return this.#taken.list;
   }
 
-  /** Forgets what was taken so far, such as what the preparation of a test has locked. */
+  /** Forgets the locks that were taken so far, such as those of the preparation of a test. */
   forgetTaken(): void {
     this.#taken.clear();
   }

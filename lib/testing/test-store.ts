@@ -171,7 +171,10 @@ export class TestStore extends MemoryLockStore {
     await super.close();
   }
 
-  /** Rejects as a store does that cannot be reached, while this one is away. Without a wait where it is not. */
+  /**
+   * Rejects while this store is away, as a store does that cannot be reached. Undefined, without a wait, where it is
+   * not away.
+   */
   #reach(key: string, limitMs = LONGEST_COMMAND_MS): Promise<void> | undefined {
     return this.#away && this.#fail(key, this.#away, limitMs);
   }

@@ -51,7 +51,10 @@ function hasTickets(payload: unknown): payload is { [name: string]: unknown } {
   return isFields(payload) && Object.hasOwn(payload, TICKETS_FIELD);
 }
 
-/** A copy of anything else would not be sent as what it is: a date, a record with headers, an object with `toJSON`. */
+/**
+ * A copy of any other object would not be sent as the original is: a date, a record with headers, an object with
+ * `toJSON`.
+ */
 function isPlain(payload: object): boolean {
   return isFields(payload) && [Object.prototype, null].includes(Object.getPrototypeOf(payload) as object | null);
 }

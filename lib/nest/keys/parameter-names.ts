@@ -41,7 +41,10 @@ export class ParameterNames {
   readonly #syntax: FunctionNode | undefined;
   readonly #source: string;
   readonly #owner: Function | undefined;
-  /** Whether no parameter was dropped, which minifiers may do with the last ones of a function, but not of a method. */
+  /**
+   * Whether no parameter was dropped, which minifiers may do with the last parameters of a function, but not of a
+   * method.
+   */
   readonly #isComplete: boolean;
 
   /** `owner` is the class, and `declared` how many parameters TypeScript saw, where it says so. */
@@ -75,7 +78,7 @@ export class ParameterNames {
     if (name.length >= NEVER_MINIFIED) {
       return undefined;
     }
-    // The parameter that the template means is still here, under another short name, or it is this one.
+    // The parameter that the template means is still here, under another short name, or it is this parameter.
     const isOnlyShort = this.#isComplete && !others.some(isShort);
     return name.length > 1 && (isOnlyShort || this.#isUnminified())
       ? undefined

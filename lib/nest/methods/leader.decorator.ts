@@ -67,7 +67,7 @@ export function Leader(options: string | LeaderOptions, ...more: unknown[]): Lea
   };
 }
 
-/** The methods of an instance that `@Leader` marks, those of its superclasses included. */
+/** The methods of an instance that `@Leader` marks, with the methods of its superclasses. */
 export function leaderMarksOf(instance: object): readonly LeaderMark[] {
   return (Reflect.getMetadata(MARKS, instance) as readonly LeaderMark[] | undefined) ?? [];
 }

@@ -23,7 +23,7 @@ export function startLeaders(modules: ModulesContainer): Candidate[] {
   const seen = new Set<object>();
   for (const provider of madeByNest(modules) as Provider[]) {
     const { instance } = provider;
-    // An alias of a provider has the same.
+    // An alias of a provider has the same instance.
     if (typeof instance === 'object' && instance !== null && !seen.has(instance)) {
       seen.add(instance);
       for (const mark of leaderMarksOf(instance)) {
@@ -31,7 +31,7 @@ export function startLeaders(modules: ModulesContainer): Candidate[] {
       }
     }
   }
-  // One that is replaced may answer nothing.
+  // A replaced service may answer nothing.
   return starts.map((start) => start()).filter((candidate) => candidate !== undefined);
 }
 

@@ -24,7 +24,7 @@ export function LockKey(name: string): ParameterDecorator {
       );
     }
     Reflect.defineMetadata(NAMES, new Map(names).set(index, name), target, method);
-    // Decorators of the method come after those of its parameters.
+    // Decorators of the method come after the decorators of its parameters.
     requestLockService(target, { site, store: 'default', isUnlocked: true });
   };
 }

@@ -20,7 +20,7 @@ export interface StoreServices {
 interface StoreOfMethod {
   readonly site: string;
   readonly store: string;
-  /** Whether only a parameter of the method has a decorator of ours so far. */
+  /** Whether so far only a parameter of the method has a decorator of this library. */
   readonly isUnlocked?: boolean;
 }
 

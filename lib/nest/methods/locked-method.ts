@@ -19,7 +19,7 @@ export interface MethodParts {
   /** Whether `returns` is a guess. */
   readonly undeclared: boolean;
   readonly body: (this: unknown, ...args: unknown[]) => unknown;
-  /** The method itself, where `body` is that of a `@DistributedLock` below this one. */
+  /** The method itself, where `body` is the body of a `@DistributedLock` below this one. */
   readonly source: Function;
   /** The key of a call, or its keys, checked and sorted, each once. */
   readonly keysOf: (args: readonly unknown[], self: unknown) => string | readonly string[];
@@ -34,13 +34,13 @@ type InApplication =
   | { readonly isOurs: true; readonly service: LockService; readonly call: Call | undefined }
   | { readonly isOurs: false; readonly service: Partial<LockService> };
 
-/** A locked method, as those who run a call of it see it. */
+/** A locked method, as the code that runs its calls sees it. */
 export type RunnableMethod = Pick<LockedMethod, 'parts' | 'run'>;
 
 /** Runs inside the lock of a call. `args` are given where the method is to get others than its caller passed. */
 type MethodBody = (lock: Lock, args?: unknown[]) => unknown;
 
-/** A method that is locked. What is the same for all its calls is made once for each application. */
+/** A method that is locked. The values that are the same for all its calls are made once for each application. */
 export class LockedMethod {
   readonly parts: MethodParts;
   readonly #applications = new WeakMap<StoreServices, InApplication>();

@@ -14,7 +14,7 @@ const MAY_BE_FUNCTIONS: ReadonlySet<string> = new Set(['ttl', 'wait', 'signal'])
  * and checked with each call.
  */
 export class MethodOptions {
-  /** Those that are no functions. */
+  /** The options that are no functions. */
   readonly fixed: WithLockOptions;
   /** Undefined where every error is thrown. */
   readonly answers: Pick<DistributedLockOptions, 'onBusy' | 'onUnavailable'> | undefined;
@@ -37,7 +37,7 @@ export class MethodOptions {
     parseCall(askedOf(this.fixed), NO_DEFAULTS, site);
   }
 
-  /** Whether all calls have the same. */
+  /** Whether all calls have the same options. */
   get isFixed(): boolean {
     return this.#functions.length === 0;
   }

@@ -24,8 +24,8 @@ export function returnKindOf(method: Function, declared: unknown): ReturnKind {
 }
 
 /**
- * Whether neither the code nor the declared type says what a method returns; compilers write no type, or Object, for
- * one that is inferred.
+ * Whether neither the code nor the declared type says what a method returns. For an inferred type, compilers write no
+ * type, or Object.
  */
 export function isUndeclared(method: Function, declared: unknown): boolean {
   return tagOf(method) === '[object Function]' && (declared === undefined || declared === Object);

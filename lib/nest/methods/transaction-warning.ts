@@ -17,7 +17,7 @@ export class TransactionWarning {
     this.#site = site;
   }
 
-  /** Looks at a call. Whether further ones are to be looked at. */
+  /** Looks at a call. Answers whether further calls are to be looked at. */
   look(service: LockService, keys: readonly string[], args: readonly unknown[]): boolean {
     this.#left--;
     const given = givenTransaction(args);

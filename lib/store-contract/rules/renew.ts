@@ -5,7 +5,7 @@ import { changed, eventually, guestOf, listOf, newOwner } from '../trial.js';
 
 /** As many holds as core may send at once. */
 const MANY = 200;
-/** As many as are acquired at once: how fast a server grants is not what is tried. */
+/** How many holds are acquired at once: the speed of grants is not under test. */
 const SOME = 20;
 
 /** Renewals, whatever becomes of the lease. */
