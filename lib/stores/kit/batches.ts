@@ -20,12 +20,12 @@ export class Batches<Request> {
    */
   readonly #send: (requests: readonly Request[]) => Promise<readonly unknown[]>;
   #requests: Request[] = [];
-  /** Those who wait for the replies, in the order of the requests. */
+  /** The askers that wait for the replies, in the order of the requests. */
   #askers: Asker[] = [];
   #endsWithTurn = false;
 
   constructor(send: (requests: readonly Request[]) => Promise<readonly unknown[]>) {
-    // In no caller's context: the requests are those of many.
+    // In no caller's context: the requests are those of many callers.
     this.#send = AsyncResource.bind(send);
   }
 
@@ -46,7 +46,7 @@ export class Batches<Request> {
     }
   }
 
-  /** Sends what waits, so that it is before what is sent next. */
+  /** Sends the waiting requests, so that they go before later ones. */
   flush(): void {
     if (this.#requests.length > 0) {
       const requests = this.#requests;

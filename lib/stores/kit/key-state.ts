@@ -61,7 +61,7 @@ export class KeyState {
     return this.#queue.size > 0 ? this.#queue.values().next().value : undefined;
   }
 
-  /** Forgets what has expired; whether anything is left. */
+  /** Forgets expired grants, reservations and queues. Answers whether anything is left. */
   tidy(): boolean {
     const now = this.#clock.monotonic();
     if (this.#grant && this.#grant.endsAt <= now) {

@@ -10,7 +10,7 @@ const LONGEST_ID = 100;
 /** Is called with a message of another process, and with what its sender calls it: `-` where no copies of it arrive. */
 export type MessageListener = (text: string, id: string) => void;
 
-/** Those whom a store notifies of turns, of forced releases, and of messages of other processes. */
+/** The listeners that a store notifies of turns, of forced releases, and of messages of other processes. */
 export class Listeners {
   readonly #turns = new Set<TurnListener>();
   readonly #forced = new Set<ForcedListener>();

@@ -34,7 +34,7 @@ export class LockTable {
   readonly #clock: Clock;
   readonly #messages: TableMessages;
   readonly #expires: boolean;
-  /** Also those of which nothing is left, until there are `#mostKeys`. */
+  /** The states by key. Keys of which nothing is left stay until there are `#mostKeys`. */
   #keys = new Map<string, KeyState>();
   #mostKeys = FEW_KEYS;
   readonly #done: DoneMarks;

@@ -4,8 +4,8 @@
  */
 
 /**
- * How long the mark of a hold stays that was released while it was unanswered, in milliseconds: a repeated release
- * answers the same, and a late acquire is refused.
+ * How long the done mark of a hold stays, in milliseconds. It is made for a hold that was released while it was
+ * unanswered: a repeated release answers the same, and a late acquire is refused.
  */
 export const DONE_MS = 10_000;
 

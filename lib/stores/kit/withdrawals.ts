@@ -4,7 +4,10 @@ import { pause } from '../../core/seam/time.js';
 
 /** The longest pause before a server is asked again, in milliseconds. */
 const LONGEST_PAUSE_MS = 1_000;
-/** As many are repeated at the same time. What the others would withdraw ends with its lease. */
+/**
+ * The most commands that are repeated at the same time. Grants that further commands would withdraw end with their
+ * leases.
+ */
 const MOST = 1_000;
 
 /**

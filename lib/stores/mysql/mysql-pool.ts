@@ -7,7 +7,7 @@ export interface StatementOptions {
   readonly rowsAsArray: false;
   readonly nestTables: false;
   readonly namedPlaceholders: false;
-  /** A function, since the driver prefers that of the pool to anything else. */
+  /** A function, since the driver prefers the pool's own `typeCast` to anything else. */
   readonly typeCast: (field: unknown, next: () => unknown) => unknown;
 }
 

@@ -26,12 +26,12 @@ export function oneOf<const Answer extends string>(row: Row | undefined, column:
   return found;
 }
 
-/** Reads the answer of an operation that did something or not. Throws likewise. */
+/** Reads the answer of an operation that did something or not. Throws a `LockStoreError` for any other value. */
 export function readFlag(row: Row, key: string): boolean {
   return oneOf(row, 'answer', ['0', '1'], key) === '1';
 }
 
-/** A column that is a whole number. Throws likewise. */
+/** A column that is a whole number. Throws a `LockStoreError` for any other value. */
 export function numberOf(row: Row | undefined, column: string, key: string): number {
   const text = String(row?.[column]);
   if (!/^-?\d+$/.test(text)) {

@@ -8,7 +8,10 @@ import { RENEW } from './procedures/renew.js';
 import { NUMBERED, PURGE, TIDY } from './procedures/upkeep.js';
 import { NAMES, qualified, TABLES } from './tables.js';
 
-/** The operations of the store: what the scripts are to the Redis store. `LockOperations` says what each does. */
+/**
+ * The operations of the store, as the scripts are the operations of the Redis store. `LockOperations` describes each of
+ * them.
+ */
 export const OPERATIONS = { ACQUIRE, EXCHANGE, JOIN, RENEW, RELEASE, LEAVE, FORCE_RELEASE, TIDY, PURGE, NUMBERED } as const;
 
 export const PROCEDURES: readonly Procedure[] = [REFRESH, ...Object.values(OPERATIONS)];

@@ -36,7 +36,7 @@ export function serverWarnings(row: Row): string[] {
   return warnings;
 }
 
-/** Aurora alone has a row here. Its version is else that of MySQL. */
+/** Aurora alone has a row here. Its version is otherwise the version of MySQL. */
 export const AURORA = `SHOW GLOBAL VARIABLES LIKE 'aurora_version'`;
 
 const TIDB = 'TiDB has no stored procedures, and these locks are made of them: ensureSchema() fails there. Keep them in another database.';

@@ -9,7 +9,7 @@ export const LEASE = `${NAMES}lease`;
 /** The table of done marks. */
 export const DONE = `${NAMES}done`;
 
-/** The name of a table or procedure, with that of its database where one is given. */
+/** The name of a table or procedure, with the name of its database where one is given. */
 export function qualified(name: string, database: string | undefined): string {
   return database === undefined ? name : `\`${database.replaceAll('`', '``')}\`.${name}`;
 }
@@ -33,8 +33,8 @@ const MOST_BEHIND = 1_000_000;
 const ELAPSED = 'TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))';
 
 /**
- * The clock in µs since 1970 for what only shows it, and needs no right to a procedure. It is that of the session only
- * where the server was started with `sysdate-is-now`.
+ * The clock in µs since 1970, for code that only shows it; it needs no right to a procedure. It is the clock of the
+ * session only where the server was started with `sysdate-is-now`.
  */
 export const SHOWN_CLOCK = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', TIMESTAMPADD(MICROSECOND, ${ELAPSED}, UTC_TIMESTAMP(6)))`;
 

@@ -11,7 +11,7 @@ import { isInside, settle } from './transaction-status.js';
 /** The server's time in ms since 1970. */
 export const NOW = '(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000)::bigint';
 
-/** In another encoding, the server would take the bytes of a key for those of another one. */
+/** In another encoding, the server would take the bytes of a key for the bytes of another key. */
 const ENCODING = 'pg_catalog.pg_client_encoding()';
 
 /** SQLSTATE codes that no repetition changes: https://www.postgresql.org/docs/current/errcodes-appendix.html. */
@@ -38,7 +38,7 @@ const UNFIT = /^(25|57014)/;
 /** The user lacks a right, or a policy hides rows from it. */
 const NO_RIGHT = '42501';
 
-/** The last user of the connection left it in a state in which nothing of ours is carried out. */
+/** The last user of the connection left it in a state in which no statement of this library is carried out. */
 class Unfit extends Error {}
 
 /** PostgreSQL by a pool of `pg`, with the locks in a schema. */
@@ -92,7 +92,7 @@ export class PostgresDialect implements Dialect<PostgresClient> {
       if (error) {
         answered(error);
       } else if (isInside(client) || (values && (result.rows[0]?.['encoding'] ?? 'UTF8') !== 'UTF8')) {
-        // A BEGIN was on its way when it was sent. What it did ends with that transaction.
+        // A BEGIN was on its way when the statement was sent. The effect of the statement ends with that transaction.
         answered(new Unfit());
       } else {
         answered(isLocal ? new NotReplicated() : undefined, result.rows);

@@ -12,7 +12,7 @@ export interface PostgresClient {
   /** The number and the key of the server's process, by which a statement is cancelled. */
   readonly processID?: unknown;
   readonly secretKey?: unknown;
-  /** `'I'` outside of a transaction. What has only the connections of the store, such as PGlite, need not have it. */
+  /** `'I'` outside of a transaction. A pool that only the store uses, such as PGlite, need not have it. */
   getTransactionStatus?(): string | null;
   /** Returns the connection to the pool, or ends it. */
   release(end?: boolean | Error): void;

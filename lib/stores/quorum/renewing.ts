@@ -76,7 +76,7 @@ async function mend(
   const now = performance.now();
   const leftMs = endsAt - now;
   if (leftMs > 0) {
-    // A renewal asks for less than what is left where it only confirms a lease.
+    // A renewal that only confirms a lease asks for less than the rest of the lease.
     const ttlMs = hold.lingering ? hold.ttlMs : Math.max(hold.ttlMs, leaseEndsAt - now);
     const request = { hold: { ...hold, by, ttlMs }, attempt, fence: hold.fence, waitedMs: FIRST_MS, ageMs: now - since };
     await server.admit(hold.id, (latest) => commands.vote(request, latest), leftMs);

@@ -24,7 +24,7 @@ export async function* searchAll(
       for await (const keys of searchKeys(connection, names, prefix)) {
         const fresh = keys.filter((key) => !seen.has(key));
         const held = await heldOf(fresh, inspect);
-        // Those that could not be looked up are found again on the next server.
+        // Keys that could not be looked up are found again on the next server.
         fresh.forEach((key) => seen.add(key));
         yield held;
       }

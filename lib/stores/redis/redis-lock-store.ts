@@ -301,7 +301,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     return this.#connection.sendsAgain && !named.unanswered ? { ...named, unanswered: true } : named;
   }
 
-  /** The answer to what was sent at `sentAt`; a grant counts once replicas have confirmed it. */
+  /** The answer to a command that was sent at `sentAt`; a grant counts once replicas have confirmed it. */
   #read(reply: unknown, hold: HoldRecord, place: Place | undefined, sentAt: number): AcquireReply | Promise<AcquireReply> {
     if (!Array.isArray(reply)) {
       const granted = { fence: Number.parseInt(String(reply), 10) };
@@ -319,7 +319,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   #connect(): RedisConnection {
-    // On a cluster the keys of one command must share a slot, and those of several locks hardly ever do.
+    // On a cluster the keys of one command must share a slot, and the keys of several locks hardly ever do.
     return new RedisConnection(this.#origin, this.#isCluster ? undefined : BATCH, (address) => this.#wakeups.follow(address));
   }
 

@@ -19,7 +19,7 @@ const BATCH = 128;
  */
 const CONFIRMING = 0.75;
 
-/** How long replicas may take to confirm what a health check writes, in milliseconds: grants wait behind it. */
+/** How long replicas may take to confirm the write of a health check, in milliseconds: grants wait behind it. */
 const CHECK_MS = 500;
 
 /** The part of its store that replication needs. */
@@ -109,7 +109,7 @@ export class Replication {
     return missed ? held.map((is) => is && undefined) : held;
   }
 
-  /** Whether enough replicas confirm what is written now; `channel` is where to write a message to. */
+  /** Whether enough replicas confirm a write now; a message is written to `channel`. */
   async isConfirmed(channel: string): Promise<boolean> {
     try {
       return (await this.#grants.plain.confirming(channel, this.#minReplicas, CHECK_MS)) >= this.#minReplicas;

@@ -33,7 +33,7 @@ export async function checkServer(connection: RedisConnection, warn: (message: s
   return info;
 }
 
-/** A hold of a new owner, to try what a store may do. */
+/** A hold of a new owner, to try the rights of a store. */
 export function startUpHold(key: string): HoldRecord {
   return {
     key,

@@ -1,14 +1,14 @@
 import type { StoreHealth } from '../../core/words/lock-health.js';
 import type { Product } from '../kit/product.js';
 
-/** The field of INFO that one product alone has. */
+/** The fields of INFO that only one product has, each with its product. */
 const OWN_FIELDS = {
   valkey_version: 'Valkey',
   dragonfly_version: 'Dragonfly',
   rlec_version: 'Redis Enterprise',
 } as const;
 
-/** KeyDB gives its version as that of Redis, and alone says how many threads it has. */
+/** KeyDB gives its version as the version of Redis. Only KeyDB tells its number of threads. */
 const KEYDB = 'server_threads';
 
 const ACTIVE_REPLICA =

@@ -9,7 +9,7 @@ import type { LockOperations } from './lock-operations.js';
 import type { Call } from './statements.js';
 import { Tidying } from './tidying.js';
 
-/** The limits of what is run at the start, in milliseconds: of a query, of the check, and of making the tables. */
+/** The limits of the statements at the start, in milliseconds: of a query, of the check, and of making the tables. */
 export const START_MS = { query: 1_000, check: 3_000, schema: 30_000 } as const;
 
 /** The name of a row of the table of locks. */
@@ -55,7 +55,7 @@ export interface DatabaseOptions<Names> {
   readonly readOnly: boolean;
 }
 
-/** One database with locks: its tables, the calls of its operations, and what notifies a process of its turns. */
+/** One database with locks: its tables, the calls of its operations, and the notifier of its turns. */
 export abstract class Database<Names extends RowNames = RowNames, N extends Notifier = Notifier> {
   readonly dialect: Dialect;
   readonly operations: LockOperations;
@@ -78,7 +78,7 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
 
   /** Whether it is notified of turns; undefined where it was told not to be. */
   abstract readonly hearsTurns: boolean | undefined;
-  /** Leaves alone what is there already: that needs no right to make it, and no operation waits. */
+  /** Leaves existing parts alone: this needs no right to make them, and no operation waits. */
   abstract ensureSchema(): Promise<void>;
   /** The locks that are held, after one row and before another: 1,000 at most, in their order. */
   abstract heldRows(after: RowName, before: RowName, call: Call): Promise<readonly HeldRow[]>;

@@ -48,7 +48,7 @@ export interface Dialect<Connection extends PooledConnection = PooledConnection>
   isRefusal(error: Error): boolean;
   /** Whether nothing was done because of a concurrent statement, and it may be sent again at once. */
   isConflict(error: unknown): boolean;
-  /** How to mend what no repetition changes. */
+  /** How to mend an error that no repetition changes. */
   cureOf(error: Error): string | undefined;
   /** Whether such an error is about the name of one key, and no refusal of all calls. */
   isOfKey(error: Error): boolean;

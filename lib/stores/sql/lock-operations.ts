@@ -24,8 +24,8 @@ export interface LockOperations {
   readonly ACQUIRE: Operation<AttemptParameters, Attempt>;
   /**
    * Releases the hold `released` of the owner `releasedOwner`, and acquires for the next caller of the same process.
-   * `mayOvertake`: whether that one gets the lock before the processes that queue. `unanswered`: whether a done mark of
-   * `released` is left. The release is carried out also where the command arrives late.
+   * `mayOvertake`: whether that caller gets the lock before the processes that queue. `unanswered`: whether a done mark
+   * of `released` is left. The release is carried out also where the command arrives late.
    */
   readonly EXCHANGE: Operation<
     AttemptParameters & Parameters<'released' | 'releasedOwner' | 'unanswered' | 'mayOvertake'>,

@@ -71,7 +71,7 @@ export function misused(keys: readonly string[], misuse: string, cause?: Error):
   return new LockConfigurationError(`Row lock "${key}": ${misuse}`, key, cause && { cause });
 }
 
-/** A field of what a driver or an ORM threw. */
+/** A field of an error that a driver or an ORM threw. */
 export function field(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 }

@@ -10,10 +10,11 @@ const LIMIT_MS = 1_000;
 const IDENTIFY_MS = 30_000;
 
 /**
- * Asks to which run of which server a connection leads: one that has started again counts its connections anew. The
- * first numbers of `uuid_short` are when it was started; its status would say so too, and costs more to read.
- * Also what the server calls this connection, and the statement of the connection `id`, which MariaDB can end by its
- * number; NULL where there is none. Each server takes what is meant for the other one for a comment.
+ * Asks to which run of which server a connection leads: a server that has started again counts its connections anew.
+ * The first numbers of `uuid_short` are the time of its start; its status would say so too, and costs more to read.
+ * Also asks for the number that the server gives this connection, and for the statement of the connection `id`, which
+ * MariaDB can end by its number; NULL where there is none. Each server reads the part for the other server as a
+ * comment.
  */
 function sessionStatement(id: number): string {
   return `SELECT concat_ws(' ', @@hostname, @@port, @@server_id, @@datadir, /*!80000 @@server_uuid, */ uuid_short() >> 24) AS run,

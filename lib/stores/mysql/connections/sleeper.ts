@@ -8,7 +8,7 @@ import { ask, connectionOf } from './connection.js';
  * milliseconds.
  */
 const PAUSE_MS = { failed: 1_000, unwoken: 60_000 } as const;
-/** How long the server may take to answer, beyond what it was told to sleep, in milliseconds. */
+/** How long the server may take to answer, beyond the time that it was told to sleep, in milliseconds. */
 const SILENCE_MS = 2_000;
 /** How long a new connection waits for its named lock, which the one before it may still hold, in seconds. */
 const GET_S = 1;
@@ -172,7 +172,7 @@ export class Sleeper {
     }
     connection.on('error', ignore);
     try {
-      // In a transaction, each sleep would see what was committed when that began.
+      // In a transaction, each sleep would see the data that was committed when the transaction began.
       await ask(connection, ROLLBACK, SILENCE_MS);
       await ask(connection, 'SET autocommit = 1, timestamp = DEFAULT, sql_select_limit = DEFAULT', SILENCE_MS);
       const [row] = await ask(connection, `SELECT get_lock('${name}', ${GET_S}) AS got`, GET_S * 1_000 + SILENCE_MS);
@@ -193,7 +193,10 @@ export class Sleeper {
     }
   }
 
-  /** They are not given back: they hold named locks, and somebody may be about to end a statement on one of them. */
+  /**
+   * The two connections are not returned to the pool: they hold named locks, and somebody may be about to end a
+   * statement on one of them.
+   */
   #drop({ keeper, sleeper }: Pair): void {
     this.#pair = undefined;
     this.#asleep = undefined;

@@ -63,7 +63,7 @@ export class TurnWatch {
     this.#context = context;
     this.#sleeper = new Sleeper(context, () => {
       this.#hurry(true);
-      // Its places were queued as those of a process that polls, or are those of one from now on.
+      // Its places were queued as places of a process that polls, or are such places from now on.
       context.listeners.recheck();
     });
   }

@@ -13,7 +13,7 @@ const READ = `
     INTO l_owner, l_fence, l_ttl_ms, l_since, l_holder, l_ends, l_holds, l_turn, l_queue, l_queue_ends, l_done_ends
     FROM ${LEASE} WHERE name = _key FOR UPDATE;`;
 
-/** Locks the row of `_key`, and makes it where there is none. What has expired is left out. */
+/** Locks the row of `_key`, and makes it where there is none. Expired leases, turns and queues are left out. */
 export const LOCK_ROW = `
   ${READ}
   IF l_fence IS NULL THEN

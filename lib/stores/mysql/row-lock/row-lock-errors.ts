@@ -50,7 +50,7 @@ const REFUSALS: Readonly<Record<number, Diagnosis['refusal']>> = {
   },
 };
 
-/** The error of an attempt; `error` is what the connection threw, whichever driver or ORM it belongs to. */
+/** The error of an attempt; `error` is the error of the connection, whichever driver or ORM it belongs to. */
 export function toRowLockError(error: unknown, failed: FailedRowLock): LockError {
   const { cause, number } = plainCause(error);
   const diagnosis = { cause, misuse: MISUSE[number], refusal: REFUSALS[number], isKnown: number !== 0 };

@@ -22,7 +22,7 @@ export class RowLockSession {
     return firstValue(await this.#client.query(text, values));
   }
 
-  /** Runs `body`, and puts back what it has set with `limitWait`. */
+  /** Runs `body`, and puts back the setting that `limitWait` has changed. */
   async keepingLockWait<T>(body: () => Promise<T>): Promise<T> {
     const before = Number(await this.value('SELECT @@SESSION.innodb_lock_wait_timeout AS seconds'));
     this.#lockWait = before;

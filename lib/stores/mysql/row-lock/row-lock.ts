@@ -62,7 +62,7 @@ export async function withRowLock<T>(
   return result;
 }
 
-/** Locks the rows in their order; answers whether the transaction sees what the last holders of all of them wrote. */
+/** Locks the rows in their order; answers whether the transaction sees the last holders' writes of all rows. */
 async function lockRows(session: RowLockSession, keys: readonly string[], waitMs: number, savepoint: string): Promise<boolean> {
   // Outside of a transaction the first statement does nothing, and the second fails. No expression of both servers
   // shows whether there is a transaction.

@@ -53,7 +53,7 @@ END
   },
 );
 
-/** Reply: what is recorded, or NULL. */
+/** Reply: the number that is recorded, or NULL. */
 export const NUMBERED = operation(
   'numbered',
   { key: 'text', number: 'text' },

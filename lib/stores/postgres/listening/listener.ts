@@ -24,9 +24,9 @@ interface ListenerContext {
 }
 
 /**
- * Receives what other processes send to this one, over a connection that is made anew whenever it ends. Messages are
- * hints: a lost one costs time, and nothing else. While it receives, it holds the advisory lock that stands for its
- * process.
+ * Receives the messages of other processes to this one, over a connection that is made anew whenever it ends. Messages
+ * are hints: a lost message costs time, and nothing else. While it receives, it holds the advisory lock that stands for
+ * its process.
  */
 export class Listener {
   readonly #channels: readonly [string, string];

@@ -17,7 +17,7 @@ export function partsOf(text: string): string[] {
   return Array.from({ length: count }, (_, at) => `note ${id}:${at}:${count} ${encoded.slice(at * MOST_BYTES, (at + 1) * MOST_BYTES)}`);
 }
 
-/** Puts texts together again. The oldest ones that miss a part are forgotten where there are many. */
+/** Puts texts together again. Where there are many, the oldest texts that miss a part are forgotten. */
 export class MessageParts {
   readonly #texts = new Map<string, (string | undefined)[]>();
 

@@ -33,7 +33,7 @@ const REFUSALS: Readonly<Record<string, Diagnosis['refusal']>> = {
   },
 };
 
-/** The error of an attempt; `error` is what the client threw, whichever driver or ORM it belongs to. */
+/** The error of an attempt; `error` is the error of the client, whichever driver or ORM it belongs to. */
 export function toRowLockError(error: unknown, failed: FailedRowLock, schema: string): LockError {
   const { cause, state } = plainCause(error);
   const diagnosis = { cause, misuse: MISUSE[state]?.(schema), refusal: REFUSALS[state], isKnown: state !== '' };

@@ -46,8 +46,8 @@ $$;`;
 
 /**
  * The SQL of the table and the function that `withRowLock` needs, for those who use nothing else and migrate by hand: a
- * part of what `schemaSql()` returns. It may be run again. Throws `LockConfigurationError` where the name of the schema
- * would have to be escaped.
+ * part of the SQL that `schemaSql()` returns. It may be run again. Throws `LockConfigurationError` where the name of
+ * the schema would have to be escaped.
  */
 export function rowLockSql(schema?: string): string {
   const name = checkSchema(schema, 'rowLockSql');

@@ -10,7 +10,7 @@ export function listProblem(members: readonly Member[], holdMs: number): string 
   return twice(members) ?? otherLength(members, holdMs) ?? '';
 }
 
-/** One server by two names would make a majority of fewer servers. */
+/** A server that is listed by two names would make a majority of fewer servers. */
 function twice(members: readonly Member[]): string | undefined {
   const runs = new Map<string, QuorumServer>();
   for (const { server, run } of members) {

@@ -10,8 +10,8 @@ import type { Session } from './session.js';
 import { readStanding, type Standing, type Verdict } from './standing.js';
 
 /**
- * How often a server is checked whose votes do not count yet, and one that refuses what no retry mends, and at most how
- * seldom one whose votes count, in milliseconds.
+ * How often a server is checked, in milliseconds. `soon`: its votes do not count yet. `refused`: it refuses in a way
+ * that no retry mends. `seldom`: its votes count; this is the longest time between two checks.
  */
 const CHECK_MS = { soon: 250, refused: 1_000, seldom: 15_000 } as const;
 
@@ -178,7 +178,7 @@ export class Member {
     return true;
   }
 
-  /** Reports soon what is known of the other servers by then. */
+  /** Reports soon; the report has the knowledge about the other servers by then. */
   reportSoon(): void {
     const { session } = this.server;
     if (session && this.counts) {
@@ -253,7 +253,7 @@ export class Member {
     }, ms).unref();
   }
 
-  /** Warns of what is found twice in a row: another process may just be changing it. */
+  /** Warns of a reason that is found twice in a row: another process may just be changing it. */
   #warnOf(session: Session): void {
     const verdict = this.counts ? undefined : this.#members.verdict(this);
     const { detail } = this.#refusal ?? {};

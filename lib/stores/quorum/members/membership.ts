@@ -50,15 +50,17 @@ export class Membership {
   #considering: Promise<void> | undefined;
   /** `wants`: servers that shall count. `counts`: those that count once the report in flight is answered. */
   #claim: { readonly wants: ReadonlySet<Member>; readonly counts: ReadonlySet<Member> } | undefined;
-  /** Why none of the votes counts: what is wrong with the list, as far as is known; '' where nothing is. */
+  /** Why none of the votes counts: the problem of the list, as far as it is known; '' where there is none. */
   #problem = '';
-  /** Whether the other processes are told of this one: it has found nothing wrong with its list at a majority. */
+  /**
+   * Whether this process is reported to the other processes: it has found nothing wrong with its list at a majority.
+   */
   #isAdmitted = false;
   /** Since when a majority has answered, and this process has run. */
   #majorityAt: number | undefined;
   /** When this process is known to have run. */
   #ranAt = -Infinity;
-  /** Those that refused the connection at the start. They are not waited for. */
+  /** The servers that refused the connection at the start. They are not waited for. */
   readonly #refusing = new Set<Member>();
   /** Whether the list was checked at the start, which fails where something is wrong with it. */
   #hasStarted = false;
@@ -107,7 +109,7 @@ export class Membership {
    */
   async open(): Promise<readonly (Failure | undefined)[]> {
     const failures = await Promise.all(this.#members.map((member) => this.#openOne(member)));
-    // One that is running began before the last answer.
+    // A check that is running began before the last answer.
     await this.#considering;
     await this.#consider();
     if (!this.#isSound) {
@@ -280,7 +282,7 @@ export class Membership {
       // Fences that are granted may be ahead of the servers' clocks by `MOST_AHEAD_US`.
       const least = Math.max(...known, Math.floor((clockOf(this.#members.map(({ server }) => server)) ?? 0) * 1_000) + MOST_AHEAD_US);
       this.#claim = { wants, counts: new Set(this.#members.filter((_, at) => rights[at])) };
-      // One that remembers that it counts has not lost its counter.
+      // A server that remembers that it counts has not lost its counter.
       const leastOf = ({ standing }: Member): number => (standing?.counts ? 0 : least);
       await Promise.all(
         this.#members.map((member, at) =>

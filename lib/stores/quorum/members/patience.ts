@@ -8,7 +8,7 @@ import { LockStoreError } from '../../../core/words/errors.js';
 const PATIENCE_MS = 2_500;
 const PAUSE_MS = 100;
 
-/** Tries again where a server gives no answer. A refusal is final, also that of a port where nothing listens. */
+/** Tries again where a server gives no answer. A refusal is final, also the refusal of a port where nothing listens. */
 export async function patiently<T>(attempt: () => Promise<T>): Promise<T> {
   const endsAt = performance.now() + PATIENCE_MS;
   for (;;) {

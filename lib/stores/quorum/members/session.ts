@@ -1,7 +1,7 @@
 import type { ServerClock } from '../../kit/server-clock.js';
 import type { Standing } from './standing.js';
 
-/** One connection to a server that is ready. What is answered on it comes from one run of the server. */
+/** One connection to a server that is ready. All answers on it come from one run of the server. */
 export class Session {
   /** The clock of the server's machine. */
   readonly clock: ServerClock;

@@ -5,7 +5,7 @@
 export class Fences {
   #highest = 0;
 
-  /** The first of so many fences. `clockMs` is what the servers' clocks read. */
+  /** The first of `fences` fences. `clockMs` is the time of the servers' clocks. */
   next(fences: number, clockMs = Date.now()): number {
     const first = Math.max(this.#highest + 1, Math.floor(clockMs * 1_000));
     this.#highest = first + fences - 1;

@@ -38,7 +38,7 @@ export class OpenCommand implements Asker {
     timeouts.add(this);
   }
 
-  /** A reply that comes after the limit is not read: reading may ask replicas, and nobody waits for what they say. */
+  /** A reply that comes after the limit is not read: reading may ask replicas, and nobody waits for their answer. */
   answered(reply: unknown): void {
     const { isOpen } = this;
     this.#timeouts.answered(this);
@@ -121,7 +121,7 @@ export class CommandTimeouts {
 
   broke(command: OpenCommand): void {
     this.#remove(command);
-    // The silence was that of a connection which has ended.
+    // The silence belonged to a connection which has ended.
     this.#silentSince = undefined;
   }
 
@@ -156,7 +156,7 @@ export class CommandTimeouts {
       } else {
         this.#last = before;
       }
-      // One that is done must not keep those that came after it.
+      // A command that is done must not keep the commands that came after it.
       command.isOpen = false;
       command.before = command.after = undefined;
     }

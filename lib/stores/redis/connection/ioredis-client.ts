@@ -21,7 +21,7 @@ const CLUSTER_RETRIES = {
   retryDelayOnFailover: 30,
   retryDelayOnClusterDown: 30,
   retryDelayOnTryAgain: 30,
-  // Only where the connection to a node has ended does ioredis ask who has its slots now.
+  // ioredis asks for the new node of a slot only where the connection to a node has ended.
   clusterNodeRetryStrategy: null,
 } as const;
 

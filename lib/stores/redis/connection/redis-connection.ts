@@ -89,7 +89,10 @@ export class RedisConnection {
     return this.#failures.sendsAgain;
   }
 
-  /** Runs a script; resolves with what is read from the reply, and rejects where there is none within `limitMs`. */
+  /**
+   * Runs a script; resolves with the result of `read` on the reply, and rejects where there is no reply within
+   * `limitMs`.
+   */
   run<T>(command: Command, limitMs: number, read: (reply: unknown) => T | Promise<T>, confirmation?: Confirmation): Promise<T> {
     const connection = this.#connection;
     if (!connection || (!this.#wasReady && queuesForEver(connection))) {
@@ -239,7 +242,7 @@ export class RedisConnection {
       }
       return (await send(connection, how, (this.#batch as BatchScript).command(commands))) as readonly unknown[];
     } catch (error) {
-      // Those whose callers have given up meanwhile are left out.
+      // Requests whose callers have given up meanwhile are left out.
       const now = performance.now();
       const waiting = requests.filter(({ endsAt }) => now < endsAt);
       let replies: readonly unknown[];

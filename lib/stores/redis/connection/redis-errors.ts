@@ -11,7 +11,7 @@ const UNKNOWN_COMMAND = /unknown (redis )?command/i;
 const HOPELESS =
   /\b(WRONGPASS|NOAUTH|NOPERM|WRONGTYPE|NOPROTO|CROSSSLOT)\b|ACL failure in script|can't run this command|invalid password|without any password/;
 
-/** Those that are about one key: something else wrote it, or it shares no slot with the others of its lock. */
+/** The errors that are about one key: something else wrote it, or it shares no slot with the other keys of its lock. */
 const OF_A_KEY = /\b(WRONGTYPE|CROSSSLOT)\b/;
 
 /** The failure of a command that was not sent: there is no connection, and commands do not wait for one. */
@@ -81,7 +81,7 @@ export function clusterNodeError(error: unknown, key: string): LockError | undef
   );
 }
 
-/** The words for what no retry mends, with the next step; undefined for other failures. */
+/** The words for failures that no retry mends, with the next step; undefined for other failures. */
 function hopelessFailure(cause: Error, said: string, script: Script | undefined): string | undefined {
   return HOPELESS.test(cause.message) || UNKNOWN_COMMAND.test(cause.message)
     ? `Redis refused ${commandOf(cause.message, script)}: ${said}. ${cureOf(cause.message)}`
@@ -102,7 +102,7 @@ export function notConnectedWithin(limitMs: number): Error {
   return new Error(`${NO_CONNECTION}: none could be made within ${Math.max(0, Math.round(limitMs))} ms`);
 }
 
-/** Whether the reason for a failure is with the connection to a node of a cluster, and not in what a node answered. */
+/** Whether a failure comes from the connection to a node of a cluster, and not from the answer of a node. */
 export function isUnreachable(error: unknown): boolean {
   return error instanceof Error && error.name !== 'ReplyError' && UNREACHABLE.test(error.message);
 }

@@ -50,7 +50,7 @@ export type RedisSource = RedisClient | NodeRedisClient | NodeRedisCluster | str
 /** Where a store's connections lead. */
 export interface RedisOrigin {
   readonly source: RedisSource;
-  /** User and password instead of those of the source, for each connection. */
+  /** User and password for each connection, in place of the credentials of the source. */
   readonly credentials?: CredentialsFunction | undefined;
 }
 
@@ -74,7 +74,7 @@ export function isCluster(source: RedisSource): boolean {
   return isNodeRedisCluster(source) || (isClient(source) && 'isCluster' in source && source.isCluster === true);
 }
 
-/** Throws `LockConfigurationError` for what no connection can be made from. */
+/** Throws `LockConfigurationError` for a source from which no connection can be made. */
 export function checkSource(source: unknown, store = 'RedisLockStore'): RedisSource {
   const [given, cure = PASS] = (typeof source === 'string' ? wrongText(source) : wrongThing(source)) ?? [];
   if (given !== undefined) {

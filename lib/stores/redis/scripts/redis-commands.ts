@@ -67,7 +67,7 @@ export class RedisCommands {
     return RENEW.command(holds[0]?.key ?? '', renewals);
   }
 
-  /** The done mark is that of the hold, or of another that is named. */
+  /** The done mark belongs to the hold, or to another hold that is named. */
   release({ key, id, unanswered }: Pick<HoldRecord, 'key' | 'id' | 'unanswered'>, done = id): Command {
     const tag = this.names.tag(key);
     return RELEASE.command(key, {

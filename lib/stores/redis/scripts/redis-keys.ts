@@ -34,7 +34,7 @@ export class RedisKeys {
     return `${this.prefix}:done:${hold}:${tag}`;
   }
 
-  /** One counter per server; on a cluster one per slot, since a script's keys must share one. */
+  /** One counter for each server; on a cluster one for each slot, since a script's keys must share a slot. */
   fence(tag: string): string {
     return `${this.prefix}:fence:{${this.#cluster ? slotTag(tag.slice(1, -1)) : '0'}}`;
   }
@@ -55,7 +55,7 @@ export class RedisKeys {
     return this.wake('all');
   }
 
-  /** The channel of a process. With '', what the name of a process is appended to. */
+  /** The channel of a process. With '', the prefix to which the name of a process is appended. */
   wake(process: string): string {
     return `${this.prefix}:wake:${process}`;
   }

@@ -30,7 +30,7 @@ export interface BatchableScript extends Script {
   /** How many KEYS and ARGV it has. */
   readonly keys: number;
   readonly args: number;
-  /** The Lua source that declares what the commands of a batch share. */
+  /** The Lua source that declares the locals that the commands of a batch share. */
   readonly shared: string;
   /** Its Lua source, where its KEYS come after `k` others, and its ARGV after `a` others. */
   readonly lua: string;
@@ -41,7 +41,7 @@ export interface BatchableScript extends Script {
  * script only passes on is a text: Redis takes longer to write out a Lua number than to carry out a small command.
  */
 interface Names<K extends string, A extends string, N extends string> {
-  /** Declares what the commands of a batch share. */
+  /** Declares the locals that the commands of a batch share. */
   readonly shared?: string;
   readonly keys: readonly K[];
   readonly args?: readonly A[];

@@ -140,7 +140,7 @@ export class NodeRedisClusterConnection extends NodeRedisCommands implements Con
           throw error;
         }
         if (!redirection) {
-          // Another node may have the slot, and this one may not know.
+          // Another node may have the slot, and the asked node may not know.
           this.#nodes.refreshSoon();
           await sleep(AGAIN_MS);
         } else if (redirection.how === 'MOVED') {

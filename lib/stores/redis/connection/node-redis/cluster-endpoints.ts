@@ -36,7 +36,7 @@ export class ClusterEndpoints {
     this.#credentials = fromFunction(credentials);
   }
 
-  /** Those from which the others are found. */
+  /** The endpoints from which the other nodes are found. */
   roots(): Endpoint[] {
     return this.#options.rootNodes.map((root) => this.#endpoint(root, root.socket));
   }
@@ -87,7 +87,7 @@ function clientOf(source: NodeRedisCluster): NodeRedisClient {
   const { client } = node;
   connecting.catch(() => undefined);
   try {
-    // Otherwise it gives up by itself, and stays in lists of node-redis. It can be duplicated all the same.
+    // Otherwise the client gives up by itself, and stays in lists of node-redis. It can be duplicated all the same.
     (client as unknown as OneConnection).destroy();
   } catch {
     // It was not open yet.

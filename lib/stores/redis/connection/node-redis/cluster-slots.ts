@@ -38,7 +38,7 @@ export interface Topology {
   readonly nodes: ReadonlySet<string>;
 }
 
-/** First and last slot of a range, its master, and the replicas of that one. */
+/** First and last slot of a range, its master, and the replicas of the master. */
 type Range = readonly [first: number, last: number, ...nodes: readonly (readonly [host: string | null, port: number])[]];
 
 /** Reads a reply to CLUSTER SLOTS; throws for a reply that names no node. */

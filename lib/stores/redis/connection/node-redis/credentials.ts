@@ -55,7 +55,7 @@ export function watchedProvider(
           onNext: (next) => subscribed() || listener.onNext(withUser(next)),
           onError: (error) => listener.onError(error),
         });
-        // node-redis itself keeps that of a client which ended by itself, or before the answer came.
+        // node-redis itself keeps the subscription of a client which ended by itself, or before the answer came.
         const dispose = (): void => subscription.dispose();
         if (signal.aborted) {
           dispose();

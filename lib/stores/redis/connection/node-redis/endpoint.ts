@@ -66,7 +66,8 @@ export function endpointOf(source: NodeRedisClient, overrides: ClientOptions = {
       const subscribed = (): boolean => client.isPubSubActive;
       const client = orRefused(() =>
         duplicate({
-          // It was read when the client was made. Read again, its credentials would go before those of the provider.
+          // The URL was read when the client was made. Read again, its credentials would go before those of the
+          // provider.
           url: undefined,
           ...overrides,
           ...FITTING,

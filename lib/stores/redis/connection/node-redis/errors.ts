@@ -17,7 +17,7 @@ export function failureOf(error: unknown): Error {
   return NO_DATABASE.test(failure.message) ? setupError(failure) : failure;
 }
 
-/** Error replies have the name that those of ioredis have; a batch has them inside its reply. */
+/** Gives error replies the name that ioredis gives them; a batch has error replies inside its reply. */
 export function withReplyErrors(reply: unknown): unknown {
   if (Array.isArray(reply)) {
     reply.forEach(withReplyErrors);

@@ -8,7 +8,7 @@ import { failureOf, refuse, withReplyErrors } from './errors.js';
 import { NodeRedisPipeline } from './pipeline.js';
 import type { Lookup, Endpoint, OneConnection, SocketOptions } from './endpoint.js';
 
-/** For how long a client that is closed waits for what was sent, in milliseconds. */
+/** For how long a client that is closed waits for the commands that were sent, in milliseconds. */
 const CLOSING_MS = 200;
 
 /** The differences of a connection to a node of a cluster. */
@@ -123,7 +123,7 @@ export class NodeRedisConnection extends NodeRedisCommands implements Connection
     this.#sockets = new AbortController();
     const tell = (event: string): unknown => this.#client === client && this.emit(event);
     const sockets = this.#sockets;
-    // One that gives up while it is closed has to be destroyed too, or stays in lists of node-redis.
+    // A client that gives up while it is closed has to be destroyed too, or stays in lists of node-redis.
     const failed = (cause: Error): void => (this.#client === client ? this.#ended(client, cause) : destroy(client, sockets));
     const client = this.#endpoint.make(this.#watched(lookup), sockets.signal, failed, tell);
     this.#client = client;
