@@ -12,7 +12,7 @@ export interface Asker {
   failed(error: unknown): void;
 }
 
-/** Sends what one turn of the event loop asks of one server together, and gives each request its own reply. */
+/** Sends the requests of one turn of the event loop to one server together, and gives each request its own reply. */
 export class Batches<Request> {
   /**
    * Gives a reply for each request, or its promise; an `Error` for a request that failed. Rejects where none of them

@@ -10,7 +10,7 @@ interface BusyReply extends Busy {
 /** The reply to an attempt: the fence of the grant, or busy. */
 export type AttemptReply = { readonly fence: number } | BusyReply;
 
-/** Reads `fence`, or what `readBusy` reads. */
+/** Reads a `fence`, or a busy reply as `readBusy` does. */
 export function readAttempt(reply: unknown): AttemptReply {
   return Array.isArray(reply) ? readBusy(reply) : { fence: Number.parseInt(String(reply), 10) };
 }

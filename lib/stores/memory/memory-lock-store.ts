@@ -116,7 +116,7 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator, Mes
 
   async send(text: string, process = this.process): Promise<void> {
     if (process === this.process) {
-      // Not in the middle of what sends it, as between processes.
+      // Not in the middle of the code that sends the message, as between processes.
       void Promise.resolve().then(() => this.#listeners.message(text));
     }
   }

@@ -51,7 +51,7 @@ export function schemaSql(): string[] {
   ];
 }
 
-/** The statements that create what there is not yet, in a session with that `sql_mode`. */
+/** The statements that create the missing parts, in a session with that `sql_mode`. */
 export function creations(database?: string): string[] {
   return [
     ...TABLES.map(

@@ -30,11 +30,11 @@ interface Change {
 }
 
 /**
- * The two operations of a lock that nobody else wants, each as one plain statement: they cost the server half of what
- * the procedures do. Where such a statement changes nothing, the procedure is called. They write what the procedures
- * write, and have their times from the beginning of the statement, which may wait for the row: a lease is never longer
- * than its ttl from the grant on. Where the clock of the session does not follow that of the server, they change
- * nothing.
+ * The two operations of a lock that nobody else wants, each as one plain statement: they cost the server half of the
+ * procedures. Where such a statement changes nothing, the procedure is called. The statements write the same rows as
+ * the procedures, and have their times from the beginning of the statement, which may wait for the row: a lease is
+ * never longer than its ttl from the grant on. Where the clock of the session does not follow the clock of the server,
+ * they change nothing.
  */
 export class ShortCuts {
   readonly #database: MySqlDatabase;

@@ -42,8 +42,8 @@ export const SHOWN_CLOCK = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', TIMESTAMPAD
 export const IS_HONEST = `${ELAPSED} BETWEEN 1 AND ${MOST_BEHIND}`;
 
 /**
- * The clock now, for what must not be too early where the clock of the session stands still. It is within a second of
- * `NOW`, also where the time zone of the session has a change of its offset between the two.
+ * The clock now, for times that must not be too early where the clock of the session stands still. It is within a
+ * second of `NOW`, also where the time zone of the session has a change of its offset between the two.
  */
 export const LATER = `(${NOW} + least(greatest(${ELAPSED}, 0), ${MOST_BEHIND}))`;
 

@@ -81,7 +81,7 @@ export class PostgresDialect implements Dialect<PostgresClient> {
       answered(new Unfit());
       return;
     }
-    // Its commit did not wait for a standby, because an administrator cancelled that wait.
+    // The commit of the statement did not wait for a standby, because an administrator cancelled that wait.
     let isLocal = false;
     const noticed = (notice: Error): void => {
       isLocal ||= isLocalOnly(notice);

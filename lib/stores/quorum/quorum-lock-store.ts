@@ -203,7 +203,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
     return quorum;
   });
 
-  /** Also where the store was opened again after `quorum` was closed. */
+  /** Throws also where the store was opened again after `quorum` was closed. */
   #refuseClosed(quorum = this.#quorum): void {
     if (this.#closed || quorum !== this.#quorum) {
       throw new LockConfigurationError('QuorumLockStore was closed. Make a new one for new locks.');

@@ -48,12 +48,14 @@ export function renewAll(quorum: Quorum, grants: Grants, holds: readonly HoldRec
 }
 
 /**
- * The hold at a server that denied it while a majority confirmed it. That server may have a vote that came late, with
- * another fence; or none, where another owner had its vote at the grant, or where it was away or was emptied since. It
- * votes now if it is free: its done mark refuses that once the hold was released, since the hold is unanswered there,
- * and its time once the renewal is long over. A hold that joined by a ticket joins there; where the lock is not there,
- * it votes as well: the hold that was granted may have left. The lock is what it was: who holds it, since when, and for
- * how long.
+ * Restores the hold at a server that denied it while a majority confirmed it. That server may have a vote that came
+ * late, with another fence. Or it has none: another owner had its vote at the grant, or it was away or was emptied
+ * since.
+ *
+ * The server votes now if it is free. Two things keep it from voting late: its done mark once the hold was released,
+ * since the hold is unanswered there; and the latest time of the command, once the renewal is long over. A hold that
+ * joined by a ticket joins there; where the lock is not there, the server votes for it as well: the hold that was
+ * granted may have left. The lock stays as it was: its holder, since when, and for how long.
  */
 async function mend(
   { commands }: Quorum,

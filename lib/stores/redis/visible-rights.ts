@@ -55,7 +55,7 @@ export async function missingRights(connection: RedisConnection, prefix: string)
   return [...new Set(missing)];
 }
 
-/** As an ACL writes it: the command, unless it is the key or the channel that is forbidden. */
+/** The right as an ACL writes it: the command, unless it is the key or the channel that is forbidden. */
 function rightIn(answer: string, command: string): string {
   return /\bkeys?\b/.test(answer) ? 'the keys ~<prefix>:*' : /\bchannels?\b/.test(answer) ? 'the channels &<prefix>:wake:*' : `+${command}`;
 }

@@ -94,7 +94,7 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
   /** Undefined where nothing is to notify this process. */
   protected abstract newNotifier(options: DatabaseOptions<Names>): N | undefined;
 
-  /** Undefined before it is opened, and where the store was told to do without. */
+  /** The notifier; undefined before the database is opened, and where the store was told to do without. */
   get notifier(): N | undefined {
     return this.#notifier;
   }

@@ -51,7 +51,7 @@ export function toLockError(error: unknown, key: string, dialect: Dialect): Lock
   return new LockStoreError(`${subject}${name} failed: ${message}`, key, { cause, unknown: false });
 }
 
-/** The text for a statement of which nobody knows whether it was carried out, and what to do. */
+/** The text for a statement of which nobody knows whether it was carried out, and the next step. */
 function unknownOutcome(failure: Error, cause: Error): string {
   const did = replyCode(cause) === undefined ? 'did not answer' : 'ended the statement';
   const reach = failure instanceof NotReplicated ? 'the standby is there' : 'it runs and can be reached from here';

@@ -40,13 +40,13 @@ export interface Diagnosis {
   readonly cause: Error;
   /** The mistake in the use of the function, and how to mend it. */
   readonly misuse?: string | undefined;
-  /** Why the lock was not acquired otherwise, and what to do. */
+  /** Why the lock was not acquired otherwise, and the next step. */
   readonly refusal?: { readonly reason: 'busy' | 'cycle'; readonly advice: string } | undefined;
   /** Whether the database answered. */
   readonly isKnown: boolean;
 }
 
-/** The error of an attempt; `database`: what messages call it. */
+/** The error of an attempt; `database` is its name in messages. */
 export function rowLockError({ keys, waitMs, waitedMs }: FailedRowLock, diagnosis: Diagnosis, database: string): LockError {
   const { cause, misuse, refusal, isKnown } = diagnosis;
   if (misuse !== undefined) {

@@ -13,7 +13,7 @@ export interface Replied {
   readonly sentAt: number;
 }
 
-/** Runs one statement on a connection of a pool, outside of any transaction; rejects with what went wrong. */
+/** Runs one statement on a connection of a pool, outside of any transaction; rejects with the error of the attempt. */
 export function runStatement(dialect: Dialect, statement: Sql, limitMs: number): Promise<Replied> {
   return new Promise((resolve, reject) => {
     new Statement(dialect, statement, limitMs, resolve, reject).connect();

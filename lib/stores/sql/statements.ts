@@ -56,7 +56,7 @@ export class Statements {
     }
   }
 
-  /** The lock error for what went wrong in a call about a key. */
+  /** The lock error for a failure in a call about a key. */
   errorOf(error: unknown, key: string): LockError {
     return toLockError(error, key, this.#dialect);
   }

@@ -4,7 +4,7 @@ import type { CallbackPool, MySqlConnection } from '../mysql-pool.js';
 import { textOf } from '../rows.js';
 import { ask } from './connection.js';
 
-/** How long a statement may take that ends another one, or finds out what to end, in milliseconds. */
+/** How long a statement may take that ends another statement, or finds out which statement to end, in milliseconds. */
 const LIMIT_MS = 1_000;
 /** How long the server may take to say which one it is, in milliseconds: nobody waits for it. */
 const IDENTIFY_MS = 30_000;
@@ -68,7 +68,7 @@ async function endBy(connection: MySqlConnection, run: string, id: number, isOve
   const [row] = await ask(connection, sessionStatement(id), LIMIT_MS);
   const query = row?.['query_id'];
   if (textOf(row?.['run']) === run && query !== null && !isOver()) {
-    // It may have ended meanwhile.
+    // The statement may have ended meanwhile.
     await ask(connection, `KILL QUERY ${query === undefined ? id : `ID ${Number(query)}`}`, LIMIT_MS).catch((error: unknown) => {
       if (!isRefusal(error)) {
         throw error;

@@ -57,7 +57,7 @@ export function toRowLockError(error: unknown, failed: FailedRowLock): LockError
   return rowLockError(failed, diagnosis, 'the database');
 }
 
-/** The error of a body that ended the transaction; or what else failed at its end. */
+/** The error of a body that ended the transaction; or another failure at its end. */
 export function toEndError(error: unknown, failed: FailedRowLock): LockError {
   if (errorNumber(error) !== NO_SAVEPOINT) {
     return toRowLockError(error, failed);

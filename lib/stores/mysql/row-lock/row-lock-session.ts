@@ -1,6 +1,7 @@
 /**
- * A connection inside a transaction: one of `mysql2` after `BEGIN`, the `EntityManager` or `QueryRunner` of a TypeORM
- * transaction, or an object with a `query` that hands the statement to what another library calls its transaction.
+ * A connection inside a transaction: a connection of `mysql2` after `BEGIN`, the `EntityManager` or `QueryRunner` of a
+ * TypeORM transaction, or an object with a `query` that hands the statement to the transaction object of another
+ * library.
  */
 export interface RowLockClient {
   query(text: string, values: unknown[]): unknown;

@@ -54,7 +54,7 @@ export async function withRowLock<T>(
   }
   const result = await body();
   try {
-    // It is gone if the transaction is.
+    // The savepoint is gone if the transaction is.
     await session.value(`RELEASE SAVEPOINT ${savepoint}`);
   } catch (error) {
     throw toEndError(error, failed());

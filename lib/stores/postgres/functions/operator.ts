@@ -29,7 +29,7 @@ END
   readStored,
 );
 
-/** Also notifies the processes of its holders. Reply: 1, or 0 where it is not held at that fence. */
+/** Frees a lock, and notifies the processes of its holders. Reply: 1, or 0 where it is not held at that fence. */
 export const FORCE_RELEASE = operation(
   'force_release',
   { key: 'text', fence: 'bigint' },

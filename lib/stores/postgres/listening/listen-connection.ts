@@ -57,7 +57,7 @@ export class ListenConnection {
     return this.#within(arrived).then(
       () => true,
       () => {
-        // A connection that has ended says nothing of what the server delivers.
+        // A connection that has ended says nothing of the messages that the server delivers.
         this.#over.signal.throwIfAborted();
         return false;
       },

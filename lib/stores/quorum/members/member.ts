@@ -30,7 +30,7 @@ const NO_COUNT: Count = { counts: '', least: 0, endsAt: 0 };
 /** The role of a process in its quorum. */
 export interface Participant {
   readonly longestLeaseMs: number;
-  /** Whether it only looks: the others are not told of it, and nothing changes by it. */
+  /** Whether it only looks: the other processes are not told of it, and it changes nothing. */
   readonly readOnly: boolean;
   readonly warn: (message: string) => void;
 }
@@ -114,7 +114,7 @@ export class Member {
     return this.#silentSince === undefined ? 0 : performance.now() - this.#silentSince;
   }
 
-  /** Connects, and checks the server; what to warn of in its settings. */
+  /** Connects, and checks the server; resolves with the warnings about its settings. */
   async open(): Promise<string[]> {
     const warnings = serverWarnings(await this.server.plain.info());
     await this.#checking;

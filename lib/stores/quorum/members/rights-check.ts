@@ -6,7 +6,7 @@ import type { QuorumServer } from './quorum-server.js';
 
 /** Runs each script at a server, so that a missing right shows at start-up and not in the middle of a section. */
 export async function tryRights(server: QuorumServer, commands: QuorumCommands, proposed: number): Promise<void> {
-  // Another key for each try: what an earlier one has left is not in the way.
+  // Another key for each try: the remains of an earlier try are not in the way.
   const hold = startUpHold(`start-up check ${randomUUID()}`);
   const { key, id, ttlMs } = hold;
   const ask = async (command: Command): Promise<unknown> => (await server.ask(command)).reply;

@@ -10,7 +10,7 @@ export interface Standing {
   readonly firstUseMs: number | undefined;
   /** Whether an earlier run is known, which may have had votes that are forgotten. */
   readonly restarted: boolean;
-  /** Its last fence. */
+  /** The last fence of the server. */
   readonly fence: number;
   /**
    * The reports of processes that are not old: `vote:<run>` of servers that count, `want:<run>` of servers that are
@@ -45,16 +45,17 @@ export interface Overview {
  * yet.
  *
  * - `first`: the quorum is used for the first time, and nothing can have been forgotten.
- * - `new`: perhaps it is; a process that knows an earlier run may still report it. For ever, as long as too few answer.
- * - `restarted`: an earlier run is known, or another server at its address. It may have forgotten votes, and leases
- *   that they granted may not be over.
- * - `unknown`: the same, but no earlier run is known: nobody has seen it before, or it was emptied.
- * - `contested`: as many others have votes as there are places. Those are the earlier runs of servers that restarted,
- *   or the servers of processes with another list.
- * - `replaced`: processes with another list have another server in its place, and both would make a majority with the
- *   rest.
- * - `unheard`: whether they have is not known, as long as a server that they may have told of it is away, or has
- *   forgotten it.
+ * - `new`: the quorum is perhaps used for the first time; a process that knows an earlier run may still report it. For
+ *   ever, as long as too few servers answer.
+ * - `restarted`: an earlier run is known, or another server at its address. The server may have forgotten votes, and
+ *   leases that these votes granted may not be over.
+ * - `unknown`: as `restarted`, but no earlier run is known: nobody has seen the server before, or it was emptied.
+ * - `contested`: as many other servers have votes as there are places. They are the earlier runs of servers that
+ *   restarted, or the servers of processes with another list.
+ * - `replaced`: processes with another list have another server in its place, and both servers would make a majority
+ *   with the rest.
+ * - `unheard`: it is not known whether the server was replaced, as long as a server is away, or has forgotten its
+ *   reports, that may have been told of the replacement.
  */
 export type Verdict =
   | { readonly counts: 'again' | 'first' }

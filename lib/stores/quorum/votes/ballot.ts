@@ -156,7 +156,7 @@ export class Ballot {
     return undefined;
   }
 
-  /** The highest: at each server it is no less than what that server answered itself. */
+  /** The highest fence: at each server it is no less than the server's own answer. */
   #settle(): void {
     const highest = Math.max(...this.#stored.values());
     for (const [server, fence] of this.#stored) {
@@ -170,7 +170,7 @@ export class Ballot {
             (settled) => void (settled ? this.#stored.set(server, highest) : this.#refusals.push(GONE)),
             (error: unknown) => {
               this.#fail(server, error);
-              // Its vote is there, also where the new fence did not reach it.
+              // The vote of the server is there, also where the new fence did not reach it.
               this.#possible.set(server, undefined);
             },
           )

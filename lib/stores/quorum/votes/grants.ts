@@ -34,7 +34,7 @@ export class Grants {
     return this.#holds.get(hold)?.vote ?? hold;
   }
 
-  /** Its release is sent: answers its name in the servers. */
+  /** The release of the hold is sent: answers the hold's name in the servers. */
   release(hold: string): string {
     const known = this.#holds.get(hold);
     if (known) {
@@ -47,7 +47,7 @@ export class Grants {
     this.#holds.set(id, { vote, by, since, endsAt: sentAt + ttlMs, mending: new Set(), isReleased: false });
   }
 
-  /** Its lease was renewed. */
+  /** The lease of the hold was renewed. */
   renewed({ id, by, ttlMs }: HoldRecord, sentAt: number): void {
     const known = this.#holds.get(id);
     if (known) {

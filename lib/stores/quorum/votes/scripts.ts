@@ -17,11 +17,11 @@ import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from './vote-rules.js';
  */
 
 /**
- * Votes for an owner if the lock is free, or that owner's already. Then earlier votes of the same hold are replaced:
- * they never stand in the way. Refuses what comes late.
+ * Votes for an owner if the lock is free, or that owner has it already. Then earlier votes of the same hold are
+ * replaced: they never stand in the way. Refuses late commands.
  *
- * A process that has had the lock for its slice of time is refused while another one waits, and so is one that has
- * waited less than another. The servers differ a little on how long that is, and a majority decides.
+ * A process that has had the lock for its slice of time is refused while another process waits, and so is a process
+ * that has waited for less time than another. The servers differ a little on these times, and a majority decides.
  *
  * `withdrawn` is the done mark of the vote. The fields of all votes of the hold begin with `votes`. `fence` is the
  * first of so many `fences` that the process proposes. The caller has waited for `waited` ms, 0 in its first attempt.

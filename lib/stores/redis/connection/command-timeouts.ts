@@ -17,7 +17,7 @@ const SLOWEST_MS = { least: LONGEST_COMMAND_MS / PATIENCE, most: 500 } as const;
 
 /** A command that is on its way: it is answered, fails, or is rejected with `NoReply` at the end of its limit. */
 export class OpenCommand implements Asker {
-  /** Its place in the list of open commands, which `CommandTimeouts` alone changes. */
+  /** The place of the command in the list of open commands, which `CommandTimeouts` alone changes. */
   isOpen = true;
   before: OpenCommand | undefined;
   after: OpenCommand | undefined;

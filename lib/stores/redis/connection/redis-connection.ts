@@ -156,7 +156,7 @@ export class RedisConnection {
       connection = await this.#opened();
     }
     if (connection.isCluster && connection.status !== 'ready') {
-      // It would keep commands until it knows of nodes again, however late that is.
+      // The client would keep commands until it knows of nodes again, however late that is.
       throw new Error(NO_CONNECTION);
     }
     return connection;
@@ -271,7 +271,8 @@ export class RedisConnection {
       // waits. Not so for the nodes of a cluster, each of which is connected to when it is first needed.
       this.#wasReady = true;
       if (this.#failures.setupRefusal) {
-        // It may be granted by then, or the reason has passed. Not where another connection has been set up meanwhile.
+        // The setup may be granted by then, or the reason has passed. Not where another connection has been set up
+        // meanwhile.
         clearTimeout(this.#again);
         this.#again = setTimeout(() => this.#failures.setupRefusal && this.#reconnect(), AGAIN_MS).unref();
       }

@@ -100,7 +100,7 @@ function can(source: unknown, ...methods: readonly string[]): boolean {
   return methods.every((method) => typeof client?.[method] === 'function');
 }
 
-/** The fault of a source, and what to pass instead; any other source where that is not given. */
+/** The fault of a source, and which source to pass instead; any other source where that is not given. */
 type Wrong = readonly [given: string, cure?: string | undefined];
 
 const PASS =

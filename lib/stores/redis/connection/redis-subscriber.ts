@@ -60,7 +60,7 @@ export class RedisSubscriber {
       this.#answered = true;
       this.#listener.message(message);
     });
-    // Its failures show on the connection for commands as well, which reports them.
+    // Failures of this connection show on the connection for commands as well, which reports them.
     connection.on('error', () => undefined);
     keepConnected(connection, () => this.#closed);
     this.#pings = setInterval(() => this.#ping(connection), PING_MS).unref();
@@ -149,7 +149,7 @@ export class RedisSubscriber {
     }
     this.#answered = false;
     if (this.#isRefused) {
-      // It may be granted by now, or the reason has passed.
+      // The subscription may be granted by now, or the reason has passed.
       this.#subscribe(connection);
     } else if (connection.isCluster) {
       // ioredis sends PING to any node, and does not watch the node where it subscribed. So a message to the process

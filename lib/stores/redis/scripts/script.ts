@@ -15,7 +15,7 @@ export interface Command {
   readonly script: Script;
   /** The lock that it is about, as the user wrote it; empty for a command that is about no single lock. */
   readonly key: string;
-  /** The number of KEYS, the KEYS and the ARGV: what EVAL and EVALSHA take after the script. */
+  /** The number of KEYS, the KEYS and the ARGV, as EVAL and EVALSHA take them after the script. */
   readonly parameters: readonly [number, ...Argument[]];
 }
 
@@ -32,7 +32,7 @@ export interface BatchableScript extends Script {
   readonly args: number;
   /** The Lua source that declares the locals that the commands of a batch share. */
   readonly shared: string;
-  /** Its Lua source, where its KEYS come after `k` others, and its ARGV after `a` others. */
+  /** The Lua source of the script, where its KEYS come after `k` others, and its ARGV after `a` others. */
   readonly lua: string;
 }
 

@@ -52,7 +52,7 @@ export class NodeRedisClusterConnection extends NodeRedisCommands implements Con
     return (this.#opening ??= this.#open());
   }
 
-  /** Where it is told to connect again, the subscription is made anew, on another node maybe. */
+  /** Disconnects. Where it is told to connect again, the subscription is made anew, on another node maybe. */
   disconnect(reconnect = false): void {
     if (reconnect) {
       this.#subscription?.stream?.destroy();
@@ -84,7 +84,9 @@ export class NodeRedisClusterConnection extends NodeRedisCommands implements Con
     return elsewhere ? elsewhere.publish(channel, message) : super.publish(channel, message);
   }
 
-  /** Where the connection of the subscription is lost, the next event `ready` asks for another one. */
+  /**
+   * Subscribes. Where the connection of the subscription is lost, the next event `ready` asks for another subscription.
+   */
   async subscribe(...channels: readonly string[]): Promise<unknown> {
     const node = this.#nodes.another();
     const before = this.#subscription;

@@ -90,7 +90,7 @@ function clientOf(source: NodeRedisCluster): NodeRedisClient {
     // Otherwise the client gives up by itself, and stays in lists of node-redis. It can be duplicated all the same.
     (client as unknown as OneConnection).destroy();
   } catch {
-    // It was not open yet.
+    // The client was not open yet.
   }
   return client as NodeRedisClient;
 }

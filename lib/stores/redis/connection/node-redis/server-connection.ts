@@ -49,7 +49,7 @@ export class NodeRedisConnection extends NodeRedisCommands implements Connection
     this.#silenceMs = silenceMs;
   }
 
-  /** Its address is all that the name of the server led to. */
+  /** The socket; its address is the list of all addresses that the name of the server led to. */
   get stream(): Socket | null {
     const client = this.#client;
     const { host, port } = this.#socket;
@@ -204,7 +204,7 @@ function destroy(client: OneConnection, sockets: AbortController): void {
   try {
     client.destroy();
   } catch {
-    // It has ended by itself.
+    // The client has ended by itself.
   }
   sockets.abort();
 }
