@@ -98,7 +98,7 @@ export class Locks {
     const { name, maxWaiters, onTrouble, clock = systemClock, debug, deadlocksAfterMs = Infinity } = settings;
     const telemetry = settings.telemetry?.length ? new Telemetry(settings.telemetry) : undefined;
     const timed = telemetry?.measures ? new WrappedStore(settings.store, telemetry.timing(name, clock)) : settings.store;
-    // A store that does not keep its limits, and whose leases end, is bounded.
+    // A store that does not keep its limits, and whose leases end by time, gets time limits from core.
     const store = timed.expires && !timed.keepsLimits ? new WrappedStore(timed, new TimeLimits(clock).around) : timed;
     const lifecycle = this.#lifecycle;
     const availability = new Availability(clock);
@@ -174,7 +174,7 @@ export class Locks {
     return this.#candidates.add(key, call, pauseMs, body);
   }
 
-  /** Ends what leads or stands by, before the shutdown. */
+  /** Ends candidates that lead or stand by, before the shutdown. */
   async resign(): Promise<void> {
     await this.#candidates.stop();
   }

@@ -43,7 +43,7 @@ export class Candidacy implements Candidate {
     if (parts.signal?.aborted) {
       this.#stopping.abort();
     }
-    // Nobody's call: what leads goes on when the code that asked for it has ended.
+    // In the context of no call: a leader goes on when the code that asked for it has ended.
     this.ended = callContext.run(undefined, () => this.#run());
   }
 

@@ -22,7 +22,7 @@ export interface LeadOptions {
   name?: string | undefined;
 }
 
-/** A process that leads, or stands by to lead: what `LockService.lead()` answers. */
+/** A process that leads, or stands by to lead: the answer of `LockService.lead()`. */
 export interface Candidate extends AsyncDisposable {
   /** The key of the leader's lock: the candidate leads by it. */
   readonly key: string;

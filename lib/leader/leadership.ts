@@ -101,7 +101,7 @@ export class Leadership {
       const reason = this.#lostReason;
       if (this.#lock && reason && error instanceof LockLostError && error.bodyRuns) {
         report({ change: 'stillRuns', fence: this.#lock.fence, ledMs: this.#ledMs, reason });
-        // It may have been notified only: nobody else gets the lock as long as it is renewed.
+        // The code may have been notified only: nobody else gets the lock as long as it is renewed.
         this.#frame?.lose(reason);
       }
     }

@@ -12,7 +12,7 @@ export interface HealthSession {
   readonly degraded?: (data: Record<string, unknown>) => Record<string, { readonly status: 'degraded' }>;
 }
 
-/** The result of a health indicator: by its name a status, and what else is known. */
+/** The result of a health indicator: by its name a status, and the other facts that are known. */
 export type HealthIndication<Status extends HealthStatus = HealthStatus> = Record<
   string,
   { readonly status: Status } & Record<string, unknown>

@@ -58,7 +58,7 @@ export interface ForceReleaseOptions {
 
 const FORCE_RELEASE_OPTIONS: OptionNames<ForceReleaseOptions> = { fence: true, by: true, reason: true };
 
-/** How long what an operator says may be, in characters. */
+/** How long an operator's words may be, in characters. */
 const MOST_WORDS = 200;
 
 /** Throws `LockConfigurationError` for options of a forced release that are wrong. */

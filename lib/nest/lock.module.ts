@@ -224,7 +224,7 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
     await this.#services.shutdown();
   }
 
-  /** @internal Leaders end together, and before all modules: their code may need what those end. */
+  /** @internal Leaders end together, and before all modules: their code may need the resources that modules end. */
   async [ENDS_FIRST](): Promise<void> {
     // Nest has a mere prototype where the options are made for each request.
     if (#services in this) {

@@ -97,7 +97,7 @@ export class LockService {
    * settled.
    *
    * Throws `LockNotAcquiredError` when busy for the whole `wait`, `LockLostError` when the lease ended before the body
-   * did, `LockKeyError`, `LockStoreError` and `LockConfigurationError`. What the body returns or throws passes
+   * did, `LockKeyError`, `LockStoreError` and `LockConfigurationError`. The result or error of the body passes
    * unchanged.
    */
   withLock<T>(key: string | readonly string[], body: (lock: Lock) => T | PromiseLike<T>): Promise<T>;
@@ -252,7 +252,7 @@ export class LockService {
     return withTimes((await this.#locks.survey({ incidentsMs })).incidents, askedAt);
   }
 
-  /** @internal What all processes say that use the store. */
+  /** @internal Collects the answers of all processes that use the store. */
   survey(options: SurveyOptions): Promise<Survey> {
     return this.#locks.survey(options);
   }
@@ -347,7 +347,7 @@ export class LockService {
     return this.#settings.store.open !== undefined;
   }
 
-  /** @internal Ends what leads or stands by: its code is waited for, for a while. */
+  /** @internal Ends candidates that lead or stand by: their code is waited for, for a while. */
   resign(): Promise<void> {
     return this.#locks.resign();
   }

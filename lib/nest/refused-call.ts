@@ -18,7 +18,7 @@ export type UnavailableError = LockStoreError | LockConfigurationError;
  */
 export type OnUnavailableOf<T> = OnUnavailable | ((error: UnavailableError) => T | PromiseLike<T>);
 
-/** The answers of a call to what refuses it. */
+/** The answers of a call to its refusals. */
 export interface Answers<T> {
   readonly onBusy?: OnBusy<T> | undefined;
   readonly onUnavailable?: OnUnavailableOf<T> | undefined;

@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 
-/** How often what goes on is counted in the log, in milliseconds. */
+/** How often repetitions are counted in the log, in milliseconds. */
 const EVERY_MS = 60_000;
 /** How many kinds are told apart at a time. */
 const MOST_KINDS = 100;

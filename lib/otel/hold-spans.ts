@@ -53,7 +53,7 @@ export class HoldSpan {
 /** The key for the context of code that runs inside a lock: the span of that lock. */
 const HOLD = createContextKey('nestjs-distributed-lock hold');
 
-/** A span for each call that has its locks, which is the parent of what its code does. */
+/** A span for each call that has its locks, which is the parent of the spans of its code. */
 export class HoldSpans implements LockTelemetry {
   readonly #tracer: () => Tracer;
   readonly #showsKeys: boolean;
@@ -72,7 +72,7 @@ export class HoldSpans implements LockTelemetry {
     this.#running.set(section, hold);
     const end = (errorType: string | undefined): void => {
       this.#running.delete(section);
-      // It is called when the code has ended, so core guards it no more.
+      // Core guards this function no more, since it is called when the code has ended.
       guarded(() => hold.end(errorType));
     };
     try {

@@ -59,7 +59,7 @@ export class DeadlockSearch {
     this.#parts = parts;
   }
 
-  /** A call that is inside a lock begins to wait for another one, or goes on to wait. */
+  /** A call that is inside a lock begins to wait for another lock, or goes on to wait. */
   watch(acquisition: Acquisition): void {
     if (!this.#due.has(acquisition)) {
       WAITING.set(acquisition, this);

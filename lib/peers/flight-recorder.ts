@@ -11,7 +11,7 @@ const MOST_CALLS = 1_000;
 type Recorded = Omit<EndedCall, 'process' | 'agoMs' | 'id' | 'instead'> & {
   readonly number: number;
   readonly endedAt: number;
-  /** The number under which it was told before. */
+  /** The number under which the call was told before. */
   readonly before?: number;
 };
 
@@ -60,7 +60,7 @@ export class FlightRecorder {
     }
   }
 
-  /** The code of a lost call has ended. Whoever has been told of the call is told once more. */
+  /** The code of a lost call has ended. Processes that have been told of the call are told once more. */
   codeEnded(lease: object): void {
     const lost = this.#lost.get(lease);
     const at = lost ? this.#calls.indexOf(lost) : -1;

@@ -38,7 +38,7 @@ const MOST_NOTICES = 20;
 /** The message in which a process tells the others of a lock that it released by force. */
 export interface ForcedNotice extends ForcedBy {
   readonly key: string;
-  /** As `inspect` knows it. */
+  /** The fence as `inspect` shows it. */
   readonly fence: number;
 }
 

@@ -68,7 +68,7 @@ export class Listing implements LockList {
     return this.#leftOut;
   }
 
-  /** Its `return` ends it at once, also in the middle of a step of the search. */
+  /** The `return` of the iterator ends it at once, also in the middle of a step of the search. */
   [Symbol.asyncIterator](): AsyncIterator<ListedLock, void, undefined> {
     const stop = new AbortController();
     const locks = this.#locks(stop.signal);
@@ -126,7 +126,7 @@ export class Listing implements LockList {
       if (step) {
         await ended;
       } else {
-        // It hangs, and may fail later.
+        // The step hangs, and may fail later.
         ended?.catch(() => undefined);
       }
     }

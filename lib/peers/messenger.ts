@@ -11,7 +11,7 @@ export class Messenger {
   readonly #store: LockStore;
   readonly #closed: AbortSignal;
 
-  /** It hears nothing any more once `closed` aborts. */
+  /** The messenger hears nothing any more once `closed` aborts. */
   constructor(store: LockStore, closed: AbortSignal) {
     this.#store = store;
     this.#closed = closed;

@@ -124,7 +124,7 @@ export class Peers {
       return;
     }
     const health = roll.health ? await this.#healthSoon() : undefined;
-    // It may have left meanwhile.
+    // This process may have left meanwhile.
     for (const answer of this.#hasLeft ? [] : this.#ownAnswer(roll.id, roll, health)) {
       messenger.send(answer, roll.to);
     }

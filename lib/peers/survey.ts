@@ -22,7 +22,7 @@ export interface PeerMember extends Omit<MemberHealth, 'refuses'> {
 /** A lock by its key, and the grant that it is held by. */
 export interface HeldAt {
   readonly key: string;
-  /** As `inspect` and `forceRelease` know it. */
+  /** The fence as `inspect` and `forceRelease` know it. */
   readonly fence: number;
 }
 
@@ -31,7 +31,7 @@ export interface PeerCall {
   readonly key: string;
   /** The name that the call is counted under: `LockEvent.name`. */
   readonly name: string;
-  /** Where it stands in the code: `LockEvent.site`. */
+  /** The place of the call in the code: `LockEvent.site`. */
   readonly site: string;
   /** The text of the option `describe` for the call. */
   readonly description?: string | undefined;

@@ -52,7 +52,7 @@ export class Trial {
       this.#stores.add(store);
       this.#listen(store);
     }
-    // It may be one and the same object each time, which is opened once.
+    // `connect` may give one and the same store each time, which is opened once.
     if (!this.#opened.has(store)) {
       await this.#open(store, prefix);
     }
@@ -64,7 +64,7 @@ export class Trial {
     await store.open?.({ prefix, warn: (message) => this.options.warn?.(message) });
   }
 
-  /** Closes a store, and opens it again; makes another one in its place where stores have no `open`. */
+  /** Closes a store, and opens it again; makes another store in its place where stores have no `open`. */
   async reopen(store: OfferedStore): Promise<OfferedStore> {
     await store.close();
     if (!store.open) {

@@ -12,7 +12,7 @@ export interface Metric {
 
 /** A metric that shows how values are spread. */
 export interface HistogramMetric extends Metric {
-  /** The upper bounds of its buckets. */
+  /** The upper bounds of the histogram's buckets. */
   readonly buckets: readonly number[];
 }
 

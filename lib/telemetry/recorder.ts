@@ -157,7 +157,7 @@ function made<Key extends string, Listed, Made>(
   return Object.fromEntries(Object.entries<Listed>(metrics).map(([key, metric]) => [key, make(metric)])) as { [key in Key]: Made };
 }
 
-/** How many names there may be; more would fill the memory of what counts. */
+/** How many names there may be; more would fill the memory of the backend. */
 const MOST = 200;
 const OTHER = '_other';
 

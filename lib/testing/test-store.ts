@@ -68,7 +68,7 @@ export class TestStore extends MemoryLockStore {
     return hold;
   }
 
-  /** Releases what another process holds; works also while this process cannot reach the store. */
+  /** Releases a lock that another process holds; works also while this process cannot reach the store. */
   async releaseElsewhere(hold: HoldRecord): Promise<void> {
     await super.release(hold);
   }

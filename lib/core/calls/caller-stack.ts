@@ -9,7 +9,7 @@ const COMPLETE = new WeakSet<LockError>();
  * granted pays nothing.
  */
 export function refuse<T>(resolve: (refused: Promise<T>) => void, error: unknown): void {
-  // One reaction later than the promise follows this one.
+  // The stack is read one reaction later: by then, the caller's promise follows this one.
   const refused = Promise.resolve().then(() => undefined);
   resolve(
     refused.then(() => {

@@ -96,7 +96,7 @@ export class Acquisition {
     this.#waiter = waiter;
   }
 
-  /** It has the lock that it waited for. */
+  /** The call has the lock that it waited for. */
   hasNext(): void {
     this.#waitId = undefined;
     this.#waiter = undefined;
@@ -129,12 +129,12 @@ export class Acquisition {
     return this.#hasEntered;
   }
 
-  /** It has its locks, or `refusal` says why not. */
+  /** The call has its locks, or `refusal` says why not. */
   ended(refusal: unknown): void {
     this.#hasEntered = refusal === undefined;
   }
 
-  /** As one of the calls of a cycle: it is inside `lease`, and waits for another key. */
+  /** The call as one of a cycle: it is inside `lease`, and waits for another key. */
   inCycle({ key: holds, heldMs }: Lease, waitsFor: string): CycleCall {
     const { site } = this.call.caller;
     return { process: THIS_PROCESS, site, holds, heldMs: Math.round(heldMs), waitsFor, waitedMs: Math.round(this.waitedMs) };

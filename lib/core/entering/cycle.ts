@@ -16,7 +16,7 @@ export interface Wanted {
  */
 export function findCycle(closing: Acquisition, key: string, wanted: Wanted, waiting: ReadonlyMap<Acquisition, Wanted>): Cycle | undefined {
   const seen = new Set<Lease>();
-  /** Follows the calls that hold up what `acquisition` wants. */
+  /** Follows the calls that hold up the lock that `acquisition` wants. */
   const search = (acquisition: Acquisition, { lease }: Wanted): CycleCall[] | undefined => {
     if (!lease || seen.has(lease)) {
       return undefined;

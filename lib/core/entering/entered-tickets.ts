@@ -34,7 +34,7 @@ export class EnteredTickets extends CallNode {
   /** The locks are others' and each call that has joined one is notified itself. */
   override notify(): void {}
 
-  /** Runs `fn` inside, and what its promise waits for. */
+  /** Runs `fn` inside, and the work that its promise waits for. */
   run<T>(fn: () => T): T {
     return runInside(this, () => onceOnly(fn()) as T);
   }

@@ -103,7 +103,7 @@ export class Entrance {
     return true;
   }
 
-  /** Enters a lease; false, with nothing done, where the call would have to wait for another one inside. */
+  /** Enters a lease; false, with nothing done, where the call would have to wait for another call inside. */
   #reenters(lease: Lease, acquisition: Acquisition, listener: EntryListener): boolean {
     const { frame, call } = acquisition;
     if (!lease.calls.admits(frame)) {

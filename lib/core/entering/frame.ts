@@ -20,7 +20,7 @@ const NONE: readonly Lease[] = [];
 
 const atOnce: Resume = (run) => run();
 
-/** One locked call: a node in the tree of calls, and the leases that it is in. Users never get it, but a handle. */
+/** One locked call: a node in the tree of calls, and the leases that it is in. Users get a handle, never the frame. */
 export class Frame extends CallNode implements HandledCall {
   declare readonly transaction: Transaction | undefined;
   readonly #leases: Leases;

@@ -47,7 +47,7 @@ export class Guests {
       guest = this.#guests.get(ticket);
     }
     if (guest?.lease.hasCode && guest.lease.doubt) {
-      // Its code runs, and may still have the lock.
+      // The code of the guest runs, and may still have the lock.
       throw guest.lease.doubt;
     }
     if (guest?.lease.isLive && guest.lease.hasCode) {

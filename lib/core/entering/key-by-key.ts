@@ -84,7 +84,7 @@ export class KeyByKey {
     return this.#contend(lease, acquisition, line);
   }
 
-  /** As the one call of this process that contends for the key. */
+  /** Contends for the key, as the one call of this process that does. */
   async #contend(lease: Lease, acquisition: Acquisition, line: Line): Promise<Lease> {
     try {
       await this.#contender.obtain(lease, acquisition, line);
@@ -197,11 +197,11 @@ export class KeyByKey {
   /** A lock cannot be trusted any more when the next was granted: all locks are held together, or none is. */
   async #startOver(lost: Lease, acquisition: Acquisition): Promise<void> {
     if (!acquisition.obtained.includes(lost)) {
-      // It is an enclosing call's lock, and that call has to be notified.
+      // The lost lock belongs to an enclosing call, and that call has to be notified.
       throw this.#parts.leases.expire(lost) ?? lost.doubt;
     }
     acquisition.startOver();
-    // It may have been the one call of its transaction that acquires the key, and would wait for itself.
+    // The call may have been the one call of its transaction that acquires the key, and would wait for itself.
     acquisition.frame.transaction?.hasEntered(acquisition.frame);
     await acquisition.frame.startOver();
   }

@@ -16,7 +16,7 @@ export class LongSections {
     this.#events = events;
   }
 
-  /** A call begins to wait for another one of this process. */
+  /** A call begins to wait for another call of this process. */
   watch(): void {
     if (!this.#timer) {
       this.#timer = setTimeout(this.#check, PAUSE_MS).unref();

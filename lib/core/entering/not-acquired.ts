@@ -98,7 +98,10 @@ function ownHandle({ frame, holder }: GivingUp): string | undefined {
     : undefined;
 }
 
-/** It could re-enter, and perhaps its caller waits for it. */
+/**
+ * The advice where an enclosing call holds the lock: the refused call could re-enter the lock, and perhaps its holder
+ * awaits it.
+ */
 function ownCaller({ frame, reentry, holder }: GivingUp): string | undefined {
   const top = holder instanceof Lease ? holder.calls.top : undefined;
   return reentry === 'never' && top && frame.isInside(top)

@@ -4,7 +4,7 @@ import { type Clock, leaseDeadline, LONGEST_COMMAND_MS, type Moment, wallDeadlin
 export class LeaseTerm {
   readonly #clock: Clock;
   #deadline = 0;
-  /** When what set the deadline was sent. */
+  /** When the command that set the deadline was sent. */
   #sentAt = 0;
   /** Wall clock minus monotonic clock when the deadline was set, in ms. */
   #wallAheadMs = 0;
@@ -63,7 +63,7 @@ export class LeaseTerm {
     return this.#deadline < Infinity && this.#clock.wall() >= wallDeadline(this.#deadline, this.#wallAheadMs);
   }
 
-  /** When what set the deadline was sent, by the wall clock as it is trusted since. */
+  /** When the command that set the deadline was sent, by the wall clock as it is trusted since. */
   get sent(): Moment {
     return { monotonic: this.#sentAt, wall: this.#sentAt + this.#wallAheadMs };
   }
@@ -101,7 +101,7 @@ export class LeaseTerm {
     this.endBy(now + ttlMs);
   }
 
-  /** Its code has ended: one renewal makes it end with `minHold`. */
+  /** The code of the lease has ended: one renewal makes the lease end with `minHold`. */
   linger(): void {
     this.#lingers = true;
     this.#maxHoldAt = Infinity;
@@ -113,7 +113,7 @@ export class LeaseTerm {
     this.endBy(-Infinity);
   }
 
-  /** It is renewed, or not any more. */
+  /** Whether the lease is renewed from now on. */
   renews(isRenewed: boolean, now: number): void {
     this.#renewAt = isRenewed ? this.#nextRenewal(now) : Infinity;
   }
@@ -152,14 +152,14 @@ export class LeaseTerm {
       this.extend(sent, ttlMs);
     }
     if (this.#lingers && !knew) {
-      // Its code ended meanwhile, and the store does not know yet.
+      // The code of the lease ended meanwhile, and the store does not know yet.
       this.#renewAt = now;
     } else if (this.#renewAt < Infinity) {
       // An unknown outcome moves nothing: the old deadline stands, and the renewal is repeated before it.
       this.#renewAt = held ? this.#nextRenewal(now) : now + Math.min(this.#grantedMs / 10, LONGEST_COMMAND_MS);
     }
     if (held && this.isRenewed && this.isInDoubt) {
-      // It was sent before the wall clock jumped: the store has to say it again.
+      // The renewal was sent before the wall clock jumped: the store has to confirm the lease again.
       this.#renewAt = now;
     }
   }

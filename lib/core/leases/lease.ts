@@ -158,7 +158,7 @@ export class Lease extends Hold {
   start(fence: number, sent: Moment, expires: boolean): void {
     this.#acquiredAt = this.#clock.monotonic();
     if (this.#state === 'gone') {
-      // It serves this call since a moment ago, and a renewal has found out meanwhile.
+      // The lease serves this call since a moment ago, and a renewal has found its end meanwhile.
       return;
     }
     this.#state = 'held';

@@ -171,7 +171,7 @@ export class Leases {
     this.#renewer.stop();
   }
 
-  /** Whether anybody learns of what went well: nothing is made for nobody. */
+  /** Whether anybody learns of successes: no event is made for nobody. */
   get isWatched(): boolean {
     return this.#parts.events.watchers.length > 0 || lockChannel.hasSubscribers;
   }

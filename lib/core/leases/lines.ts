@@ -56,7 +56,7 @@ export class Lines implements TurnListener {
     return calls.waiting > 0 || (this.#lines.get(key)?.waiting ?? 0) > 0;
   }
 
-  /** The lines in which calls wait for another one of this process. */
+  /** The lines in which calls wait for another call of this process. */
   get contended(): readonly Line[] {
     return this.#all.filter((line) => line.waiting > 0);
   }

@@ -93,8 +93,8 @@ export class Renewer {
   }
 
   /**
-   * Has the store set a lease to at least `ttlMs` from now; one that is renewed is renewed for as long from then on.
-   * Rejects where the store grants no such lease, or where its answer is unknown. A loss is told as any other.
+   * Has the store set a lease to at least `ttlMs` from now; a lease that is renewed is renewed for as long from then
+   * on. Rejects where the store grants no such lease, or where its answer is unknown. A loss is reported as any other.
    */
   async extend(lease: Lease, ttlMs: number): Promise<void> {
     refuseTooLong(this.#store, lease.key, ttlMs, 'ttl');

@@ -127,8 +127,8 @@ export class Availability {
   }
 
   /**
-   * Whether a call may ask: one of all that want a store that is away, so that it is noticed when it answers again.
-   * A call that would wait asks by itself where no retry mends why the store fails, and is told so at once.
+   * Whether a call may ask: one of all calls that want a store that is away may, so that its next answer is noticed.
+   * Where no retry mends why the store fails, a call that would wait asks by itself, and gets the failure at once.
    */
   mayAsk(waits: boolean): boolean {
     return !this.isAway || this.#takeProbe() || (waits && !(this.#failure instanceof LockStoreError));

@@ -4,8 +4,8 @@ import { atMost } from './time.js';
 const LONGEST_BACKGROUND_MS = 1_000;
 
 /**
- * The life of the locks of one store: `open`; `closing`, while what callers wait for goes to its end; `settling`, while
- * background work does; then `closed`.
+ * The life of the locks of one store: `open`; `closing`, while the work that callers wait for goes to its end;
+ * `settling`, while background work does; then `closed`.
  */
 export class Lifecycle {
   #state: 'open' | 'closing' | 'settling' | 'closed' = 'open';

@@ -56,7 +56,7 @@ export class TransactionScope {
     checkFunction('TransactionScope.run', fn, 'Pass a function that opens the transaction: scope.run(() => database.transaction(…)).');
     const outer = unsettled(this.#runs.getStore());
     if (outer) {
-      // Or a chain of runs, each begun inside the one before, would grow.
+      // Otherwise a chain of runs, each begun inside the one before, would grow.
       outer.outer = unsettled(outer.outer);
     }
     const run: Run = { transaction: outer?.transaction ?? this.#follow(), outer, hasSettled: false };

@@ -24,7 +24,7 @@ interface Entering {
  */
 export class Transaction implements Keeper {
   readonly identity: object;
-  /** Two on one key, where a call of it joined another one by a ticket. */
+  /** The leases that it keeps: two on one key, where one of its calls joined another call by a ticket. */
   readonly #kept = new Set<Lease>();
   /** The first of each key. A transaction may keep thousands, and each of its calls asks. */
   readonly #keptOn = new Map<string, Lease>();

@@ -52,7 +52,7 @@ interface ReporterParts {
   readonly debug?: ((line: string) => void) | undefined;
 }
 
-/** Reports what happens to the locks of one store. Nothing it calls can stop a release. */
+/** Reports the events of the locks of one store. Nothing that it calls can stop a release. */
 export class Reporter implements LeaseEvents, EntryEvents {
   /**
    * Not empty while something wants events: the parts that follow calls, and the outages while there is one. Where this
@@ -97,7 +97,7 @@ export class Reporter implements LeaseEvents, EntryEvents {
     }
   }
 
-  /** A call begins to wait for another one of this process. */
+  /** A call begins to wait for another call of this process. */
   queued(lease: Lease, behind: number): void {
     if (this.#parts.debug) {
       this.#log({ type: 'queued', ...this.#subject(lease), behind });

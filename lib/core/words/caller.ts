@@ -11,7 +11,7 @@ export interface Caller {
   readonly site: string;
   /** The name that calls of this kind are counted under. There are few names, where there may be any number of keys. */
   readonly name: string;
-  /** Whether it is a candidate, which waits for as long as another one leads. */
+  /** Whether it is a candidate, which waits for as long as another candidate leads. */
   readonly leads?: boolean;
   /** The text of the option `describe` for this call; it is part of `by`. */
   readonly description?: string;

@@ -32,7 +32,10 @@ function unknownOption(site: string, name: string, known: readonly string[]): Lo
   return new LockConfigurationError(`${site}: ${what} The options are: ${known.join(', ')}.`);
 }
 
-/** The error of an option, named with where it was given, whose value cannot be used. `cure` says what to pass. */
+/**
+ * The error of an option whose value cannot be used; `option` names the option and where it was given. `cure` says
+ * which value to pass.
+ */
 export function wrongOption(option: string, value: unknown, cure: string): LockConfigurationError {
   return new LockConfigurationError(`${option} is ${shown(value)}. ${cure}`);
 }

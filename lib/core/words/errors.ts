@@ -30,10 +30,10 @@ export interface LockErrorBody {
 }
 
 /**
- * The base of everything this library throws.
+ * The base of every error that this library throws.
  *
- * Transports show `message` to clients, so it names no key, holder, host or driver text. `detail` has all of that and
- * the next step; the stack begins with it, and so does what loggers, the console and test runners print.
+ * Transports show `message` to clients, so it names no key, holder, host or driver text. `detail` has all of them and
+ * the next step. The stack begins with `detail`, and so does the text that loggers, the console and test runners print.
  */
 export abstract class LockError extends Error {
   abstract readonly code: LockErrorCode;
@@ -143,7 +143,7 @@ export class LockNotAcquiredError extends LockError {
   }
 }
 
-/** The lease ended before the code did; what the code wrote since may have met another owner's writes. HTTP 500. */
+/** The lease ended before the code did; writes of the code since then may have met another owner's writes. HTTP 500. */
 export class LockLostError extends LockError {
   override readonly name: string = 'LockLostError';
   readonly code = 'LOCK_LOST';
@@ -196,8 +196,8 @@ export class LockConfigurationError extends LockError {
   readonly code = 'LOCK_CONFIGURATION';
   readonly status = 500;
   /**
-   * Whether the store refuses every call so, since a right, a password or a table is missing: it then counts as
-   * failing. Default: `false`, for what concerns one key or one call.
+   * Whether the store refuses every call with this error, since a right, a password or a table is missing: it then
+   * counts as failing. Default: `false`, for an error that concerns one key or one call.
    */
   readonly ofStore: boolean;
 
@@ -213,8 +213,8 @@ export function isOfStore(error: LockError): boolean {
 }
 
 /**
- * The failure of the store that a call ended with, where no retry mends it; undefined where attempts have told it, and
- * where it is none.
+ * The failure of the store that a call ended with, where no retry mends it; undefined where attempts have reported it,
+ * and where the refusal is no failure of the store.
  */
 export function refusalOfStore(refusal: unknown): LockError | undefined {
   if (isLockError(refusal)) {

@@ -105,7 +105,7 @@ function jsonOf(value: unknown, placeholder: string, site: string): unknown {
   }
 }
 
-/** Why a value cannot be part of a key, and what to write instead. */
+/** Why a value cannot be part of a key, and how to write the key instead. */
 function refusalOf(value: unknown): string {
   if (Number.isInteger(value)) {
     return 'but beyond 2^53 several ids are one number. Pass it as text or bigint.';

@@ -12,7 +12,7 @@ export interface MeasuredOperation {
   readonly store: string;
   readonly operation: StoreOperation;
   readonly durationMs: number;
-  /** Undefined where the store did what it was asked for, or said that the lock is busy. */
+  /** Undefined where the store did its work, or said that the lock is busy. */
   readonly error: LockError | undefined;
 }
 
@@ -61,7 +61,7 @@ export interface LockSource {
  * the call, so it must not block.
  */
 export interface LockTelemetry {
-  /** A store was made for an application. What it returns is called when the application is shut down. */
+  /** A store was made for an application. The returned function is called when the application is shut down. */
   watch?(source: LockSource): (() => void) | undefined;
   /** Gets the events of the channel, in the context of the call. */
   event?(event: LockEvent): void;
@@ -78,8 +78,8 @@ export interface LockTelemetry {
   /** A store has answered. */
   operation?(measured: MeasuredOperation): void;
   /**
-   * Runs the code of a call that has its locks: `run` has to be called once, at once. What it returns is what the code
-   * returned, which may be a promise. A re-entry is no section of its own.
+   * Runs the code of a call that has its locks: `run` has to be called once, at once. It returns the result of the
+   * code, which may be a promise. A re-entry is no section of its own.
    */
   section?(section: LockedSection, run: () => unknown): void;
   /**

@@ -46,7 +46,7 @@ export function isClass(value: Function): boolean {
  */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
 
-/** The text for a message, a log or a page, with what cannot be seen as escapes such as `\u001b`. */
+/** The text for a message, a log or a page, with invisible characters as escapes such as `\u001b`. */
 export function printable(text: string): string {
   return text.replace(UNSEEN, escaped);
 }

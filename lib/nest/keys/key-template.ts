@@ -95,7 +95,7 @@ function refuseOtherSyntax(template: string, pieces: readonly string[], paramete
   }
 }
 
-/** The name without what may stand before it. */
+/** The name without the word that may stand before it. */
 function bare(name: string): string {
   return name.replace(/^(?:\.\.\.)?\$?/, '');
 }

@@ -48,7 +48,7 @@ export class MethodOptions {
     return { ...this.fixed, ...Object.fromEntries(called), ...(this.answers && this.answersOf(self, args)) };
   }
 
-  /** The answers of a call to what refuses it. */
+  /** The answers of a call to its refusals. */
   answersOf(self: unknown, args: readonly unknown[]): Answers<unknown> {
     const { onBusy, onUnavailable } = this.answers ?? {};
     return {

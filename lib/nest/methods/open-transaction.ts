@@ -103,7 +103,7 @@ function ask(value: unknown, name: string, ...args: unknown[]): unknown {
   const method: unknown = Reflect.get(value as object, name);
   const answer: unknown = typeof method === 'function' ? Reflect.apply(method, value, args) : undefined;
   if (answer instanceof Promise) {
-    // Not the library after all: nobody else has this promise.
+    // The value is no object of the library after all: nobody else has this promise.
     answer.catch(() => undefined);
   }
   return answer;

@@ -53,7 +53,7 @@ function tagOf(method: Function): Tag {
 
 const DECLARE_OBSERVABLE = "Declare the return type Observable<…>, or set returns: 'observable'.";
 
-/** The error of a body that handed back something else than it was taken for: says what to declare. */
+/** The error of a body whose result is of another kind than expected: it says which kind to declare. */
 export function wrongReturn(
   result: unknown,
   { site, returns }: { readonly site: string; readonly returns: ReturnKind },

@@ -57,7 +57,7 @@ async function expectInTime(trial: Trial, calls: Readonly<Record<string, TimedCa
   const over = trial.options.stall?.(stallMs).finally(() => {
     overAt = performance.now();
   });
-  // It is awaited later, and may fail before.
+  // The promise is awaited later, and may fail before.
   over?.catch(() => undefined);
   await trial.pass(20);
   const sentAt = performance.now();
