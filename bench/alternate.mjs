@@ -1,4 +1,7 @@
-/** Runs `measure` for each subject in turn, starting each repeat with the next one; the results of each subject, in order. */
+/**
+ * Runs `measure` for each subject in turn, starting each repeat with the next one; the results of each subject, in
+ * order.
+ */
 export async function alternate(subjects, repeats, measure) {
   const results = new Map(subjects.map((subject) => [subject, []]));
   for (let repeat = 0; repeat < repeats; repeat += 1) {

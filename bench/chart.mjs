@@ -21,7 +21,9 @@ const BY_HAND = 'the least, by hand';
 const [TEXT, OURS, FLOOR, PEER] = ['#808890', '#2f81f7', '#808890', '#c08457'];
 const COLOURS = { [thisLibrary.name]: OURS, [floor.name]: FLOOR };
 
-/** Bars of the main figures: this library, the floor, and the best peers; then its stores, each beside the floor there. */
+/**
+ * Bars of the main figures: this library, the floor, and the best peers; then its stores, each beside the floor there.
+ */
 export function chart(lines) {
   const panels = PANELS.map(({ row, title }) => ({ title, bars: row.startsWith('stores ') ? storeBars(row, lines) : barsOf(row, lines) }));
   const placed = [];

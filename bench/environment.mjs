@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { ioredisVersion, mysql2Version, pgVersion } from './library.mjs';
 
-/** What the figures depend on besides the code. */
+/** The conditions that the figures depend on, besides the code. */
 export function environment(redis, postgres, mysql) {
   return {
     date: new Date().toISOString(),

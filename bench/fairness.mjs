@@ -11,7 +11,10 @@ export function overtaken(turns) {
   return count;
 }
 
-/** The longest run of turns of one process while another one had callers that waited; turns in the order of their grants. */
+/**
+ * The longest run of turns of one process while another process had callers that waited; turns in the order of their
+ * grants.
+ */
 export function longestRun(turns) {
   let longest = 0;
   let run = 0;

@@ -1,7 +1,7 @@
 import { longestRun, overlaps, overtaken } from './fairness.mjs';
 import { median } from './numbers.mjs';
 
-/** What one run of the fleet came to, from what each process answered. */
+/** The figures of one run of the fleet, from the answers of its processes. */
 export function figures(answers, callers) {
   const byProcess = answers.map(({ turns }, process) =>
     inOrder(turns.map((turn, index) => turn && Object.assign(turn, { process, index }))),

@@ -1,6 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** How long it takes from a release in one process to the section in another one that waits, for each key; null where that one gave up. */
+/**
+ * The time from a release in one process to the section in another process that waits, for each key; null where the
+ * waiter gave up.
+ */
 export async function handOvers([holder, waiter], task, keys) {
   const times = [];
   for (const key of keys) {

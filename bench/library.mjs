@@ -1,4 +1,5 @@
-// This library, and the copies of its dependencies that it loads itself: bench/node_modules holds other copies for the peers.
+// This library, and the copies of its dependencies that it loads itself: bench/node_modules holds other copies for the
+// peers.
 import { createRequire } from 'node:module';
 
 const require = createRequire(new URL('../dist/esm/index.js', import.meta.url));

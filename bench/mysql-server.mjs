@@ -10,7 +10,10 @@ import { freePort } from './redis-server.mjs';
 /** The server refuses to run as root unless it is told to. */
 const USER = process.getuid?.() === 0 ? ['--user=root'] : [];
 
-/** A real MariaDB server of the benchmark's own, on a free port and with the settings that it comes with, besides those given. */
+/**
+ * A real MariaDB server of the benchmark's own, on a free port and with the settings that it comes with, besides those
+ * given.
+ */
 export async function startMySql(...settings) {
   const folder = mkdtempSync(join(tmpdir(), 'bench-mysql-'));
   // Also where the benchmark fails halfway.

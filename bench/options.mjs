@@ -3,7 +3,7 @@ import { QUICK_ROWS, ROWS } from './rows/index.mjs';
 
 const USAGE = `npm run bench -- [--quick] [--json] [--write] [--rows ${ROWS.map(({ name }) => name).join(',')}]`;
 
-/** What the command line asks for; ends the process where it cannot be understood. */
+/** The options of the command line; ends the process where they cannot be understood. */
 export function readOptions() {
   try {
     const { values } = parseArgs({

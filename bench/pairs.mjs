@@ -1,11 +1,14 @@
-/** One caller acquires and releases each key in turn. The loops that are timed are here, and are the same for every subject. */
+/**
+ * One caller acquires and releases each key in turn. The loops that are timed are here, and are the same for every
+ * subject.
+ */
 export async function acquireAndReleaseEach(connection, keys) {
   for (let i = 0; i < keys.length; i += 1) {
     await connection.release(await connection.acquire(keys[i]));
   }
 }
 
-/** The same, and how long each pair took, in milliseconds. */
+/** Acquires and releases each key in turn, and measures how long each pair took, in milliseconds. */
 export async function timeEach(connection, keys, times) {
   for (let i = 0; i < keys.length; i += 1) {
     const start = performance.now();

@@ -9,7 +9,10 @@ import { freePort } from './redis-server.mjs';
 
 const DEBIAN = '/usr/lib/postgresql';
 
-/** A real PostgreSQL server of the benchmark's own, on a free port and with the settings that it comes with, besides those given. */
+/**
+ * A real PostgreSQL server of the benchmark's own, on a free port and with the settings that it comes with, besides
+ * those given.
+ */
 export async function startPostgres(...settings) {
   const owner = ownerOfServers();
   const folder = mkdtempSync(join(tmpdir(), 'bench-postgres-'));

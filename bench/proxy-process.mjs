@@ -1,7 +1,10 @@
 // Passes TCP on, each chunk a while after it came, in both directions and without one chunk waiting for another.
 import { createServer, connect } from 'node:net';
 
-/** Longer than this before the next chunk is due, the process sleeps a little; a timer of Node would sleep a millisecond. */
+/**
+ * Longer than this before the next chunk is due, the process sleeps a little; a timer of Node would sleep a
+ * millisecond.
+ */
 const NAP_MS = 0.05;
 const napping = new Int32Array(new SharedArrayBuffer(4));
 let delayMs = 0.5;

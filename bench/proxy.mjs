@@ -21,7 +21,7 @@ export async function startProxy(serverPort) {
   const port = await portTo(serverPort);
   const direct = await connectClient(serverPort);
   const proxied = await connectClient(port);
-  // What the proxy itself takes counts as distance, so its delay is set by measuring.
+  // The time that the proxy itself takes counts as distance, so its delay is set by measuring.
   let delayMs = ADDED_MS / 2;
   let addedMs;
   for (let attempt = 0; attempt < 4; attempt += 1) {

@@ -1,5 +1,5 @@
-// Counts what the clients of this process send. INFO commandstats also counts what scripts run inside the server, and tells
-// the two apart only by a list of commands for each subject.
+// Counts what the clients of this process send. INFO commandstats also counts what scripts run inside the server, and
+// tells the two apart only by a list of commands for each subject.
 import { mysql2, pg, Redis } from './library.mjs';
 
 let sent = 0;
@@ -46,8 +46,8 @@ export function sentPings() {
 }
 
 /**
- * Begins to count round trips; the function that it gives says how many there have been. Servers that are asked at the same time
- * cost the time of one round trip, so those of the server that was asked most often count.
+ * Begins to count round trips; the function that it gives says how many there have been. Servers that are asked at the
+ * same time cost the time of one round trip, so only the round trips of the server that was asked most often count.
  */
 export function countRoundTrips() {
   const before = new Map(sentByPort);

@@ -6,8 +6,9 @@ import { floor, mysql, mysqlFloor, mysqlThatPolls, postgres, postgresFloor, quor
 const QUORUM = 5;
 
 /**
- * The kinds of store, each with servers of its own, where the library and the floor connect to. A pair may cost `limit` × the floor;
- * Redis has a row of its own for that. `patience` is the part of all pairs that is measured: where each commit waits for the disk, less.
+ * The kinds of store, each with servers of its own, where the library and the floor connect to. A pair may cost `limit`
+ * × the floor; Redis has a row of its own for that. `patience` is the part of all pairs that is measured: where each
+ * commit waits for the disk, less.
  */
 export const STORE_PLACES = [
   { name: 'redis', limit: null, patience: 1, start: async () => onRedis(thisLibrary, floor, [await startRedis()]) },
@@ -18,7 +19,7 @@ export const STORE_PLACES = [
     start: async () => onRedis(quorum, quorumFloor, await Promise.all(Array.from({ length: QUORUM }, () => startRedis()))),
   },
   { name: 'postgres', limit: 1.3, patience: 0.25, start: async () => onPostgres(await startPostgres()) },
-  // What the library adds by itself; with the disk it is hidden.
+  // The time that the library adds by itself; with the disk it is hidden.
   { name: 'postgres fsync off', limit: null, patience: 1, start: async () => onPostgres(await startPostgres('fsync=off')) },
   { name: 'mysql', limit: 1.4, patience: 0.25, start: async () => onMySql(await startMySql()) },
   // Commits do not wait for the disk.
@@ -45,7 +46,9 @@ function onPostgres(server) {
   return { subjects: [postgres, postgresFloor], port: server.port, clear: async () => undefined, stop: () => server.stop() };
 }
 
-/** As with PostgreSQL. Who waits is measured too: each way to wait, with the longest time of a hand-over in milliseconds. */
+/**
+ * As with PostgreSQL. Waiting is measured too: each way to wait, with the longest time of a hand-over in milliseconds.
+ */
 function onMySql(server) {
   return {
     subjects: [mysql, mysqlFloor],

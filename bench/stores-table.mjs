@@ -1,6 +1,6 @@
 import { short } from './table.mjs';
 
-/** What stands in a column of a store, from its lines by row. */
+/** The figures in a column of a store, from its lines by row. */
 const FIGURES = [
   { title: 'pair', of: (lines) => withUnit(lines.get('stores pair')) },
   { title: '  its floor', of: (lines) => withUnit(lines.get('stores pair floor')) },

@@ -19,7 +19,10 @@ export async function statementsOfWaiting([holder, waiter], statements, { count,
   return rate;
 }
 
-/** Until as much is sent in a second as in the one before: those who have queued ask once more when their process can be woken. */
+/**
+ * Waits until as much is sent in a second as in the second before: processes that have queued ask once more when they
+ * can be woken.
+ */
 export async function settled(statements) {
   let before = await perSecond(statements, 1_000);
   for (let seconds = 0; seconds < MOST_SECONDS; seconds += 1) {

@@ -41,7 +41,7 @@ import { WrappedStore } from './core/seam/wrapped-store.js';
 import { Transactions, type TransactionEnd } from './core/transactions/transactions.js';
 import { Waiters, type MaxWaiters } from './core/entering/waiters.js';
 
-/** What the locks of one store need to know of their application. */
+/** The settings that the locks of one store need of their application. */
 export interface LocksSettings {
   readonly name: string;
   readonly store: LockStore;
@@ -50,9 +50,12 @@ export interface LocksSettings {
   readonly clock?: Clock;
   /** Writes a line of the debug log; undefined: there is none. */
   readonly debug?: ((line: string) => void) | undefined;
-  /** What follows these locks; empty for nothing. */
+  /** Follow these locks; none where it is empty. */
   readonly telemetry?: readonly LockTelemetry[];
-  /** For how long a call that is inside a lock waits for another one before it looks for a deadlock, in milliseconds; `Infinity`: never. */
+  /**
+   * For how long a call that is inside a lock waits for another one before it searches for a deadlock, in milliseconds;
+   * `Infinity`: never.
+   */
   readonly deadlocksAfterMs?: number;
   /** Describes the running call; undefined: nothing is said of it. */
   readonly describe?: Describe | undefined;
@@ -60,12 +63,15 @@ export interface LocksSettings {
   readonly transaction?: TransactionEnd | undefined;
 }
 
-/** What describes calls: the trace first, which is not to be cut off. */
+/** The functions that describe calls. The trace comes first, since it must not be cut off. */
 function describesOf(telemetry: Telemetry | undefined, describe: Describe | undefined): readonly Describe[] {
   return [...(telemetry?.describes ?? []), ...(describe ? [describe] : [])];
 }
 
-/** The locks of one store of one application. A call flows one way: the entrance, the body, the release, the next in line. */
+/**
+ * The locks of one store of one application. A call flows one way: the entrance, the body, the release, the next in
+ * line.
+ */
 export class Locks {
   readonly #name: string;
   readonly #store: LockStore;
@@ -92,7 +98,7 @@ export class Locks {
     const { name, maxWaiters, onTrouble, clock = systemClock, debug, deadlocksAfterMs = Infinity } = settings;
     const telemetry = settings.telemetry?.length ? new Telemetry(settings.telemetry) : undefined;
     const timed = telemetry?.measures ? new WrappedStore(settings.store, telemetry.timing(name, clock)) : settings.store;
-    // A store that does not keep its limits, and whose leases end, is bounded.
+    // A store that does not keep its limits, and whose leases end by time, gets time limits from core.
     const store = timed.expires && !timed.keepsLimits ? new WrappedStore(timed, new TimeLimits(clock).around) : timed;
     const lifecycle = this.#lifecycle;
     const availability = new Availability(clock);
@@ -142,8 +148,8 @@ export class Locks {
   }
 
   /**
-   * Runs `body` inside the lock on `keys`, which are checked and sorted, each once. `began` gets the frame of a call that belongs to no
-   * transaction. Throws where the option `transaction` does.
+   * Runs `body` inside the lock on `keys`, which are checked and sorted, each once. `began` gets the frame of a call
+   * that belongs to no transaction. Throws where the option `transaction` throws.
    */
   run<T>(keys: readonly string[], call: Call, body: Body<T>, began?: (frame: Frame) => void): Promise<T> {
     const frame = new Frame(this.#leases, keys, false, began ? undefined : this.#transactions?.current(call.caller.site));
@@ -168,12 +174,12 @@ export class Locks {
     return this.#candidates.add(key, call, pauseMs, body);
   }
 
-  /** Ends what leads or stands by, before the shutdown. */
+  /** Ends candidates that lead or stand by, before the shutdown. */
   async resign(): Promise<void> {
     await this.#candidates.stop();
   }
 
-  /** What is stored of a lock, and how many calls of this process wait for it. */
+  /** The stored facts of a lock, and how many calls of this process wait for it. */
   async inspect(key: string): Promise<(StoredLock & { readonly waitingHere: number }) | null> {
     const stored = await this.#stored(key);
     return stored && { ...stored, by: holderIn(stored.by, stored.processes), waitingHere: this.#lines.lineOf(key)?.waiting ?? 0 };
@@ -182,7 +188,8 @@ export class Locks {
   /** `by` and `reason` are for the trail: events, logs and incidents. */
   async forceRelease(key: string, fence: number, { by, reason }: Pick<ForcedBy, 'by' | 'reason'> = {}): Promise<boolean> {
     const forcedBy = { by, reason, process: THIS_PROCESS };
-    // Whether it is released is not known where the reply is lost. The notice explains a loss that there was, and no other.
+    // Where the reply is lost, it is unknown whether the lock was released, so the notice is sent as well: it explains
+    // a loss that happened, and changes nothing otherwise.
     let mayBeReleased = true;
     try {
       mayBeReleased = await this.#operator('forceRelease').forceRelease(key, fence);
@@ -197,12 +204,17 @@ export class Locks {
     }
   }
 
-  /** How the locks are now. A store that does not answer, or grants nothing, is down after `downAfterMs`. Never rejects. */
+  /**
+   * The present health of the locks. A store that does not answer, or grants nothing, is down after `downAfterMs`.
+   * Never rejects.
+   */
   health(downAfterMs: number): Promise<LockHealth> {
     return this.#health.run(downAfterMs);
   }
 
-  /** What all processes say that use the store: what they hold, and what waits there. */
+  /**
+   * Collects the answers of all processes that use the store: the locks that they hold, and the calls that wait there.
+   */
   survey(options: SurveyOptions): Promise<Survey> {
     return this.#peers.survey(options);
   }
@@ -217,7 +229,10 @@ export class Locks {
     this.#reporter.recordsBy(this.#peers.record());
   }
 
-  /** Rejects waiters and new calls, and ends what runs. Leaders go first: their code may use locks until it has ended. */
+  /**
+   * Rejects waiters and new calls, and ends running calls. Leaders go first: their code may use locks until it has
+   * ended.
+   */
   shutdown(): Promise<void> {
     const resigned = this.#candidates.stop();
     return (this.#ending ??= resigned ? resigned.then(() => this.#close()) : this.#close());

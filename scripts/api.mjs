@@ -59,7 +59,7 @@ function check(reportName, types) {
     localBuild: local,
     printApiReportDiff: !local,
     messageCallback: (message) => {
-      // What it says of a change names another command than ours.
+      // The text of a change names another command than ours.
       message.handled = /^console-(preamble|compiler-version-notice|api-report-(not-)?copied)$/.test(message.messageId);
     },
   });

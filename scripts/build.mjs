@@ -1,6 +1,7 @@
-// Builds the package twice, as ES modules and as CommonJS, and the front end of the page, whose files both have in them. Each format is a few
-// files that the entry points share: Node takes longer to find and link 300 modules than to run them. With --if-changed, a build of the same
-// sources stays as it is: another run of the tests may be reading it.
+// Builds the package twice, as ES modules and as CommonJS, and the front end of the page, whose files both formats
+// contain. Each format is a few files that the entry points share: Node takes longer to find and link 300 modules than
+// to run them. With --if-changed, a build of the same sources stays as it is: another run of the tests may be reading
+// it.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,17 +13,20 @@ const FORMATS = ['esm', 'cjs'];
 /** The library, and the page and the command line beside it. In the package, what is in them stands side by side. */
 const SOURCES = ['lib', 'console'];
 const BUILT = '.cache/built';
-/** What the compiler makes, module by module, and what a bundler makes of that. */
+/** The output of the compiler, module by module, and the bundler's output made from it. */
 const COMPILED = '.cache/compiled';
 const BUNDLED = '.cache/bundled';
-/** In place of lib/nest/keys/acorn.ts: acorn is loaded when it is first needed. Bundlers take the one with an import, which they see. */
+/**
+ * In place of lib/nest/keys/acorn.ts: acorn is loaded when it is first needed. Bundlers take the file with an import,
+ * which they see.
+ */
 const ACORN = {
   'esm/acorn.js':
     "import { createRequire } from 'node:module';\n\nconst require = createRequire(import.meta.url);\nexport const parser = () => require('acorn').parse;\n",
   'esm/acorn-bundled.js': "import { parse } from 'acorn';\n\nexport const parser = () => parse;\n",
   'cjs/acorn.js': "'use strict';\nexports.parser = () => require('acorn').parse;\n",
 };
-/** What is not put into a file with others, by the end of its path. package.json says what `#acorn` is. */
+/** The modules that are not put into a file with others, by the end of their path. package.json defines `#acorn`. */
 const OWN_FILES = { '/acorn.js': '#acorn', '/app-files.js': './app-files.js' };
 const PAGE_FILES = ['app.js', 'app.css'];
 
@@ -105,7 +109,8 @@ function modulesIn(text, file) {
 
 /** One file for each entry point, and for what several of them share. Gives their names, without endings. */
 async function bundle(entries) {
-  // Each module that the first entry point exports is an entry point of its own here, so that a bundler can leave it out.
+  // Each module that the first entry point exports is an entry point of its own here, so that a bundler can leave it
+  // out.
   const parts = modulesIn(readFileSync(`${COMPILED}/index.js`, 'utf8'), 'index.js');
   const { metafile } = await build({
     entryPoints: [...entries, ...parts].map((name) => ({ in: `${COMPILED}/${name}.js`, out: name })),

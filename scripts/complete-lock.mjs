@@ -1,5 +1,6 @@
-// Run after a change of dependencies, where `npm ci` says that platform packages are missing from the lock file: npm leaves
-// out optional packages of other platforms when the registry in use does not have them, and then refuses its own lock file.
+// Run after a change of dependencies, where `npm ci` says that platform packages are missing from the lock file: npm
+// leaves out optional packages of other platforms when the registry in use does not have them, and then refuses its own
+// lock file.
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const SYSTEMS = ['aix', 'android', 'darwin', 'freebsd', 'linux', 'netbsd', 'openbsd', 'openharmony', 'sunos', 'win32'];

@@ -1,5 +1,5 @@
-// The tests start real servers, and build a clock for some of them: finds redis-server, a C compiler, PostgreSQL, pgbouncer,
-// MariaDB, Chromium, Prometheus, NATS and zsh, installs them where it may, or says what to install.
+// The tests start real servers, and build a clock for some of them: finds redis-server, a C compiler, PostgreSQL,
+// pgbouncer, MariaDB, Chromium, Prometheus, NATS and zsh, installs them where it may, or says what to install.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 

@@ -1,4 +1,5 @@
-// Prints the lines of code by folder: no comment, no blank line; and the sum of the reading order of docs/architecture.md.
+// Prints the lines of code by folder: no comment, no blank line; and the sum of the reading order of
+// docs/architecture.md.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { argv } from 'node:process';

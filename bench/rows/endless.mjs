@@ -1,4 +1,4 @@
-// What very many pairs leave behind, in the process and in Redis.
+// The garbage that very many pairs leave behind, in the process and in Redis.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { atMost, line } from '../line.mjs';
 import { thisLibrary } from '../subjects/index.mjs';

@@ -1,4 +1,5 @@
-// Many callers of one process that all want one key for nothing: each once, as requests arrive, and each again and again.
+// Many callers of one process that all want one key for nothing: each once, as requests arrive, and each again and
+// again.
 import { alternate } from '../alternate.mjs';
 import { connected } from '../connected.mjs';
 import { contend, summary } from '../contention.mjs';

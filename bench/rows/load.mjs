@@ -1,4 +1,4 @@
-// What a cold start pays for the library, beside Nest itself, and what one import of it brings into a bundle.
+// The cost of a cold start for the library, beside Nest itself, and of one import in a bundle.
 import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { promisify } from 'node:util';
@@ -17,7 +17,7 @@ const WAYS = {
   require: (name) => `require('${name}');`,
   import: (name) => `await import('${name}');`,
 };
-/** What is imported, and how many KiB of a bundle that may be. */
+/** The names that are imported, and how many KiB of a bundle each may be. */
 const IMPORTS = { lockKey: 4, DistributedLock: 236, '*': 340 };
 
 export const load = {

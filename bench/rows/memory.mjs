@@ -1,4 +1,4 @@
-// What a decorated call costs where no store takes time: in memory, beside the least that any context of a call takes.
+// The cost of a decorated call where no store takes time: in memory, beside the least that any context of a call takes.
 import { atMost, line } from '../line.mjs';
 import { median } from '../numbers.mjs';
 import { thisLibrary } from '../subjects/index.mjs';

@@ -1,4 +1,4 @@
-// What each store costs: on Redis, a quorum, PostgreSQL and MySQL, each beside the least that has to be sent there.
+// The cost of each store: on Redis, a quorum, PostgreSQL and MySQL, each beside the least that has to be sent there.
 import { alternate } from '../alternate.mjs';
 import { connected } from '../connected.mjs';
 import { contend, summary } from '../contention.mjs';
@@ -44,7 +44,7 @@ const ROWS = [
 ];
 /** Time for every process to hear when to start, in milliseconds. */
 const NOTICE_MS = 100;
-/** What a process may send that waits, in statements a second. */
+/** The most statements a second that a waiting process may send. */
 const WAITING_LIMIT = 25;
 
 async function onOne(place, store, sizes) {
@@ -109,7 +109,9 @@ async function tripsOf(connection, pairCount) {
   return trips() / pairCount;
 }
 
-/** The floor, which cannot wait, has its pairs one after the other: nobody gets through faster who asks anew for each. */
+/**
+ * The floor, which cannot wait, has its pairs one after the other: this is the fastest way to ask anew for each pair.
+ */
 async function hot({ subjects, clear }, { name }, connections, { repeats, callers, bursts, warmUp }) {
   const [library, hand] = subjects;
   await contend(connections.get(library), { callers, bursts: Math.ceil(warmUp / callers), turns: 1 });
@@ -159,7 +161,7 @@ function fleet({ subjects: [library], port, clear, statements, fleetLimits }, { 
   });
 }
 
-/** What the ways to wait cost, and how fast they are. */
+/** The cost and the speed of the ways to wait. */
 async function waiting(place, { name }, sizes) {
   const lines = [];
   for (const { subject, limitMs } of place.waiters) {
@@ -170,7 +172,8 @@ async function waiting(place, { name }, sizes) {
     lines.push(line('stores several keys', column, typical, 'ms', { note: waitingNote(subject, false, failures) }));
     lines.push(line('stores several keys longest', column, longest, 'ms'));
     await connected([subject, { ...subject }], place.port, {}, async (connections) => {
-      // After a lock that nobody waits for: within half a minute after others, two statements delete what was left behind.
+      // After a lock that nobody waits for: within half a minute after others, two statements delete the rows that were
+      // left behind.
       await Promise.all([...connections.values()].map((connection) => acquireAndReleaseEach(connection, newKeys(10))));
       await settled(place.statements);
       const idle = await perSecond(place.statements, sizes.waiting.measureMs);

@@ -1,4 +1,4 @@
-// What traces and metrics add to a call.
+// The time that traces and metrics add to a call.
 import { alternate } from '../alternate.mjs';
 import { connected } from '../connected.mjs';
 import { atMost, line } from '../line.mjs';
@@ -55,7 +55,7 @@ function cpu({ rounds, calls }) {
   });
 }
 
-/** What a re-entry takes more where telemetry is on. */
+/** The time that a re-entry takes more where telemetry is on. */
 function reentry({ rounds, calls }) {
   return connected([off, on], undefined, {}, async (connections) => {
     const times = await alternate([off, on], rounds, (subject) => {

@@ -46,5 +46,5 @@ async function start(port, moduleOf, decorator) {
   };
 }
 
-/** What Nest makes of the module itself. */
+/** The class that Nest makes of the module itself. */
 function App() {}

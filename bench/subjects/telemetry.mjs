@@ -1,4 +1,4 @@
-// The same application with and without telemetry, both with the SDK of OpenTelemetry, which keeps nothing.
+// One application with and without telemetry, both with the SDK of OpenTelemetry, which keeps nothing.
 import { context, metrics, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { MeterProvider } from '@opentelemetry/sdk-metrics';
@@ -9,7 +9,7 @@ import { libraryWith } from './this-library.mjs';
 
 export const off = { name: 'off', connect: (port) => start(port) };
 export const on = { name: 'traces and metrics', connect: (port) => start(port, otelTelemetry()) };
-/** What each part costs by itself. */
+/** The parts of telemetry, to measure the cost of each by itself. */
 export const PARTS = [
   off,
   { name: 'metrics', connect: (port) => start(port, otelTelemetry({ spans: false })) },

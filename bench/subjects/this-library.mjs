@@ -12,7 +12,7 @@ export const byNodeRedis = {
   connect: (port) => libraryWith(new RedisLockStore(createClient({ socket: { host: '127.0.0.1', port } }))),
 };
 
-/** The same without the decorator. */
+/** This library without the decorator. */
 export const withLock = {
   name: 'withLock',
   note: 'nestjs-distributed-lock without its decorator',
@@ -44,5 +44,5 @@ export async function libraryWith(store, telemetry) {
   };
 }
 
-/** What Nest makes of the module itself. */
+/** The class that Nest makes of the module itself. */
 function App() {}

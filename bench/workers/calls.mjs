@@ -1,5 +1,5 @@
-// One process for one subject: no figure has the garbage of another subject in it, code that another one has shaped, or the hooks that
-// AsyncLocalStorage sets for a whole process.
+// One process for one subject: no figure has the garbage of another subject in it, code that another subject has
+// shaped, or the hooks that AsyncLocalStorage sets for a whole process.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { median, percentile } from '../numbers.mjs';
 import { newKeys } from '../pairs.mjs';
@@ -44,7 +44,10 @@ serve({
     return { calls, client: client(), rate: (calls * 1_000) / (performance.now() - start) };
   },
 
-  /** Calls that begin at a fixed rate, whether or not those before have ended: their times from when each was due, in milliseconds. */
+  /**
+   * Calls that begin at a fixed rate, whether or not those before have ended: their times from when each was due, in
+   * milliseconds.
+   */
   async arrivals({ port, rate, seconds }) {
     const connection = connections.get(port);
     const ids = newKeys(rate * seconds);

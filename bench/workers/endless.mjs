@@ -35,7 +35,10 @@ async function run(connection, callers, name, pairs) {
   await Promise.all(Array.from({ length: callers }, caller));
 }
 
-/** The runtime keeps what a WeakRef was made of until the turn of the event loop is over, so it is measured after a pause. */
+/**
+ * The runtime keeps the target of a WeakRef until the turn of the event loop is over, so the heap is measured after a
+ * pause.
+ */
 async function heapMb() {
   globalThis.gc();
   await sleep(100);

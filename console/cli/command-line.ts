@@ -5,7 +5,7 @@ import { COMMANDS, isCommand, isText, optionsOf, type CommandName, type TextName
 import { OPTIONS, PARSED, type OptionName } from './options.js';
 import { WrongUse } from './wrong-use.js';
 
-/** What is asked of a store, checked. */
+/** The request for a store, checked. */
 export interface CommandLine {
   readonly command: CommandName;
   /** The key, or what keys begin with; empty where there is none. */

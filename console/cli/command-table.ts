@@ -1,6 +1,6 @@
 import { AT_THE_STORE, STORES, type OptionName } from './options.js';
 
-/** What a command takes and does. */
+/** The arguments of a command, and its action. */
 export interface CommandEntry {
   /** Empty where it takes none; `[NAME]` may be left out. */
   readonly argument: string;

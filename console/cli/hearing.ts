@@ -11,7 +11,9 @@ import type { Address } from './address/address.js';
 const MOST_MS = 3_000;
 const AGAIN_MS = 50;
 
-/** The part of a store's warning that names the refused SUBSCRIBE and the right to grant; the rest is for applications. */
+/**
+ * The part of a store's warning that names the refused SUBSCRIBE and the right to grant; the rest is for applications.
+ */
 const REFUSED = /^.* refused SUBSCRIBE on .*?(?=; until then)/;
 
 /**

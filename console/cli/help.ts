@@ -5,7 +5,7 @@ export const PROGRAM = 'nestjs-distributed-lock';
 
 const EXIT_CODES = 'Exit codes: 0 fine; 1 not held, or a check failed; 2 wrong use; 3 the store is away or refused.';
 
-/** What `--help` prints: of a command, or of the program where there is none. */
+/** The text that `--help` prints: of a command, or of the program where no command is given. */
 export function helpOf(command: string): string {
   return (isCommand(command) ? helpOfCommand(command) : general()).join('\n');
 }

@@ -1,7 +1,7 @@
 import type { Address } from './address/address.js';
 import type { Kind } from './options.js';
 
-/** What an error of a connection often comes from, as a sentence after its own; empty where nothing is known. */
+/** The common cause of a connection's error, as a sentence after the error; empty where nothing is known. */
 export function hintOf(message: string, { kind, urls, tls }: Pick<Address, 'kind' | 'urls' | 'tls'>): string {
   const isEncrypted = urls.some((url) => /^rediss:/.test(url));
   const known = HINTS.find(([pattern, , kinds]) => pattern.test(message) && (!kinds || kinds.includes(kind)));

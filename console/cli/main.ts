@@ -12,7 +12,8 @@ process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
 });
 // The exit code says it all the same.
 process.stderr.on('error', () => undefined);
-// What drivers print by themselves, such as a right that is missing or a Sentinel that is away, the doctor says, once.
+// The doctor reports everything that drivers print by themselves, such as a missing right or a Sentinel that is away,
+// once.
 console.warn = console.error = () => undefined;
 const code = await run(process.argv.slice(2), process.env);
 await written(process.stdout);
@@ -20,7 +21,7 @@ await written(process.stderr);
 // Connections that hang are not waited for.
 process.exit(code === 0 && !isWritten ? 3 : code);
 
-/** What was written may still be on its way, and so may the error that it was not. */
+/** Waits for written text that may still be on its way, and for the error of a failed write. */
 function written(stream: NodeJS.WriteStream): Promise<void> {
   return new Promise((resolve) => stream.write('', () => setImmediate(resolve)));
 }

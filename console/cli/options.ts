@@ -1,4 +1,4 @@
-/** What an option does, and what its value is called; one without a value is a switch. */
+/** The effect of an option, and the name of its value; an option without a value is a switch. */
 export interface Option {
   readonly says: string;
   readonly value?: string;
@@ -44,7 +44,7 @@ export type Kind = (typeof STORES)[number];
 /** Those that say more of the store. */
 export const AT_THE_STORE = ['master', 'prefix', 'schema', 'ca', 'cert', 'key'] as const satisfies readonly OptionName[];
 
-/** The same for `parseArgs`. */
+/** The options in the form of `parseArgs`. */
 type Parsed = {
   readonly [Name in OptionName]: (typeof TABLE)[Name] extends { readonly default: string }
     ? { readonly type: 'string'; readonly default: string }

@@ -43,7 +43,7 @@ export class Session {
     return this.#unheard;
   }
 
-  /** What the servers say of themselves, each by itself. */
+  /** The findings of the servers, each about itself. */
   findings(): Promise<readonly Finding[]> {
     return this.#made.findings(this.#prefix);
   }

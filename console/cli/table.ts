@@ -8,7 +8,7 @@ export interface Column<Row> {
   readonly kind?: 'number' | 'long';
 }
 
-/** What a long text keeps at least, in columns. */
+/** The least width to which a long text is cut, in columns. */
 const LEAST_WIDTH = 12;
 const GAP = '  ';
 

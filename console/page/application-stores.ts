@@ -7,7 +7,10 @@ import type { ShowKey } from './shown-key.js';
 import type { Survey } from '../../lib/peers/survey.js';
 import type { FoundOrphan, ReleaseAnswer, ReleaseRequest, StoreAnswer, StoredLockInfo } from './snapshot.js';
 
-/** How many locks that nobody answers for are inspected in a survey, and how long a call has waited for one, in milliseconds. */
+/**
+ * How many locks that nobody answers for are inspected in a survey, and how long a call has to have waited for such a
+ * lock, in milliseconds.
+ */
 const MOST_INSPECTED = 20;
 const LONG_WAIT_MS = 2_000;
 
@@ -35,7 +38,7 @@ export class ApplicationStores {
     return this.#operations.get(store);
   }
 
-  /** What the processes of all stores say now. Never rejects: a store that cannot be asked says so. */
+  /** The surveys of all stores by their processes now. Never rejects: a store that cannot be asked says so. */
   survey(incidentsMs: number): Promise<StoreAnswer[]> {
     return Promise.all([...this.#operations].map(([name, operations]) => this.#surveyOf(name, operations, incidentsMs)));
   }
@@ -63,14 +66,20 @@ export class ApplicationStores {
     }
   }
 
-  /** What the store has of a lock; null where nobody holds it. Throws `LockStoreError` and `LockKeyError`; undefined where there is no such store. */
+  /**
+   * The store's facts of a lock; null where nobody holds it. Throws `LockStoreError` and `LockKeyError`; undefined
+   * where there is no such store.
+   */
   async inspect(store: string, key: string): Promise<StoredLockInfo | null | undefined> {
     const operations = this.#operations.get(store);
     const lock = operations && (await operations.inspect(key));
     return lock && infoOf(lock);
   }
 
-  /** The locks that calls have waited for a while, and no process says that it holds: whose process crashed, hangs, or does not answer. */
+  /**
+   * The locks that calls have waited for a while, and no process says that it holds: the process of the holder crashed,
+   * hangs, or does not answer.
+   */
   async #orphansOf(operations: LockOperations, { held, waiting }: Survey): Promise<FoundOrphan[]> {
     const keys = new Set(waiting.filter(({ waitedMs }) => waitedMs >= LONG_WAIT_MS).map(({ key }) => key));
     for (const { key } of held) {

@@ -1,14 +1,15 @@
 import type { ApplicationConfig, HttpAdapterHost } from '@nestjs/core';
 
-/** What is used of an instance of Fastify. */
+/** The part that is used of an instance of Fastify. */
 interface Fastify {
   readonly initialConfig?: { readonly ignoreTrailingSlash?: boolean };
   get(path: string, answer: (request: unknown, reply: { redirect(to: string): unknown }) => unknown): unknown;
 }
 
 /**
- * Sends a browser on that asks for the page with a slash at its end. Express serves both; for Fastify it is another path, which Nest cannot
- * register. The redirect is relative, since a proxy may have put something in front. It says nothing, so it needs no guard.
+ * Redirects a browser that asks for the page with a slash at its end. Express serves both; for Fastify this is another
+ * path, which Nest cannot register. The redirect is relative, since a proxy may have put something in front. It tells
+ * nothing, so it needs no guard.
  */
 export function redirectSlash({ httpAdapter }: HttpAdapterHost, config: ApplicationConfig, path: string): void {
   const fastify = httpAdapter?.getType() === 'fastify' ? (httpAdapter.getInstance() as Fastify) : undefined;

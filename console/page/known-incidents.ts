@@ -13,7 +13,9 @@ const MOST_KEPT = 5_000;
 
 type Known = FoundIncident & { readonly at: number };
 
-/** Remembers the incidents of the day while somebody looks, so that processes need not send all of them in each survey. */
+/**
+ * Remembers the incidents of the day while somebody looks, so that processes need not send all of them in each survey.
+ */
 export class KnownIncidents {
   /** By store and id. */
   #known = new Map<string, Map<string, Known>>();
@@ -28,7 +30,10 @@ export class KnownIncidents {
     return DAY_MS;
   }
 
-  /** The answers with all incidents that are known, the last one last. Processes answer at once: what they tell was so long ago when they were asked. */
+  /**
+   * The answers with all incidents that are known, the last one last. Processes answer at once, so the ages that they
+   * tell count from when they were asked.
+   */
   completed(stores: readonly StoreAnswer[], askedAt: number, now: number): StoreAnswer[] {
     return stores.map((store) => ({ ...store, incidents: this.#merged(store, askedAt, now) }));
   }

@@ -17,8 +17,8 @@ interface Asked {
 }
 
 /**
- * Surveys the stores while somebody looks: all viewers share one survey, and nothing is asked where there are none. The first survey of a viewer
- * is whole, with all ended calls and incidents; the next ones are what has changed.
+ * Surveys the stores while somebody looks: all viewers share one survey, and nothing is asked where there is no viewer.
+ * The first survey of a viewer is whole, with all ended calls and incidents; the next ones have only the changes.
  */
 export class LiveSurvey {
   readonly #survey: (incidentsMs: number) => Promise<readonly StoreAnswer[]>;

@@ -55,9 +55,9 @@ class EndingConnections implements CanActivate {
 }
 
 /**
- * The controller of the page: a class for each call, since its path and its guards are options. Being a controller, and no router that is mounted
- * beside Nest, it has the guards, the global prefix and the interceptors of the application. Answers are sent by the adapter of
- * Express or Fastify, so that no interceptor puts an envelope around a page.
+ * The controller of the page: a class for each call, since its path and its guards are options. Being a controller, and
+ * no router that is mounted beside Nest, it has the guards, the global prefix and the interceptors of the application.
+ * Answers are sent by the adapter of Express or Fastify, so that no interceptor puts an envelope around a page.
  */
 export function lockPageController({ path, guards }: CheckedPageOptions): Type {
   @Controller({ path, version: VERSION_NEUTRAL })
@@ -171,7 +171,7 @@ export function lockPageController({ path, guards }: CheckedPageOptions): Type {
   return LockPageController;
 }
 
-/** What the store answered to a request, or what the request is told. */
+/** The store's answer to a request; throws the error that the client of the page gets instead. */
 async function asked<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;

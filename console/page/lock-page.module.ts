@@ -5,13 +5,14 @@ import { checkPageOptions, type LockPageOptions } from './lock-page.options.js';
 import { PAGE_OPTIONS } from './page-options.token.js';
 
 /**
- * A page that shows the locks of all processes while somebody looks: who holds what, who waits for whom, and what was lost. Import it beside
- * `LockModule`, once.
+ * A page that shows the locks of all processes while somebody looks: who holds which lock, who waits for whom, and
+ * which locks were lost. Import it beside `LockModule`, once.
  */
 @Module({})
 export class LockPageModule {
   /**
-   * Throws `LockConfigurationError` where there are neither `guards` nor `access: 'anybody'`: the page shows the keys of all locks.
+   * Throws `LockConfigurationError` where there are neither `guards` nor `access: 'anybody'`: the page shows the keys
+   * of all locks.
    */
   static forRoot(options: LockPageOptions): DynamicModule {
     const checked = checkPageOptions(options);

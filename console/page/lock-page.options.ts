@@ -4,8 +4,8 @@ import { LockConfigurationError } from '../../lib/core/words/errors.js';
 import { shown } from '../../lib/core/words/shown.js';
 
 /**
- * Decides for one request whether its user may release locks by force. A string is the name of the user, for the log. The request is that of
- * Express or Fastify.
+ * Decides for one request whether its user may release locks by force. A string is the name of the user, for the log.
+ * The request is the request object of Express or Fastify.
  */
 export type LockPageActions = (request: never) => boolean | string | Promise<boolean | string>;
 

@@ -21,7 +21,7 @@ const STREAM_MS = 5 * 60_000;
 /** How much of the name of a user is told, in characters. */
 const MOST_NAME = 150;
 
-/** What the page is served from. */
+/** Serves the page its data. */
 @Injectable()
 export class LockPage implements OnModuleInit, OnModuleDestroy {
   readonly #stores: ApplicationStores;
@@ -78,7 +78,10 @@ export class LockPage implements OnModuleInit, OnModuleDestroy {
     return [await this.#info(request), await this.#live.once()];
   }
 
-  /** What a search finds, as texts; undefined where there is no such store. All who search a store at the same time share one search. */
+  /**
+   * The results of a search, as texts; undefined where there is no such store. All who search a store at the same time
+   * share one search.
+   */
   search(store: string): Observable<string> | undefined {
     const operations = this.#stores.operationsOf(store);
     return operations && this.#bounded(this.#searches.get(store) ?? this.#newSearch(store, operations));
@@ -95,7 +98,10 @@ export class LockPage implements OnModuleInit, OnModuleDestroy {
     return search;
   }
 
-  /** What the store has of a lock; undefined where there is no such store, or keys are hidden. Throws `LockStoreError` and `LockKeyError`. */
+  /**
+   * The store's facts of a lock; undefined where there is no such store, or keys are hidden. Throws `LockStoreError`
+   * and `LockKeyError`.
+   */
   async inspect(store: string, key: string): Promise<StoredLockInfo | null | undefined> {
     return this.#options.hideKeys ? undefined : this.#stores.inspect(store, key);
   }

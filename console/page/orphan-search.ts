@@ -10,8 +10,8 @@ const MOST = { locks: 100_000, time: '60s' } as const;
 const STEP_MS = 250;
 
 /**
- * Searches a store for locks whose processes do not answer, as a stream of what was found. It ends where nobody listens any more: nothing is
- * asked of the store then.
+ * Searches a store for locks whose processes do not answer, as a stream of the locks that were found. The search ends
+ * when nobody listens any more: nothing is asked of the store then.
  */
 export function searchOrphans(operations: LockOperations, show: ShowKey): Observable<SearchStep> {
   return new Observable((viewer) => {

@@ -4,8 +4,8 @@ export const CONTENT_SECURITY_POLICY =
   "base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
 /**
- * The page at a URL. Its files are below it, whatever a proxy has put in front of the path or cut off: the reference is relative, and has the
- * last part of the path unless that ends with a slash.
+ * The page at a URL. Its files are below the page, whatever a proxy has put in front of the path or cut off: the
+ * reference is relative, and has the last part of the path unless the path ends with a slash.
  */
 export function pageHtml(url: string): string {
   const path = url.split(/[?#]/, 1)[0] as string;

@@ -1,6 +1,6 @@
 import { ForbiddenException, UnsupportedMediaTypeException } from '@nestjs/common';
 
-/** What the page reads of a request of Express or Fastify. */
+/** The part that the page reads of a request of Express or Fastify. */
 export interface PageRequest {
   readonly url: string;
   /** Express: the URL before a router cut its own part off. */
@@ -10,8 +10,9 @@ export interface PageRequest {
 }
 
 /**
- * Refuses what a page of another site has a browser ask. Browsers send no `Sec-Fetch-Site` to plain HTTP hosts, but an `Origin` with all that
- * a script of another site could read, where the application allows that (CORS).
+ * Refuses requests that a page of another site has a browser send. Browsers send no `Sec-Fetch-Site` to plain HTTP
+ * hosts, but they send an `Origin` with every request whose answer a script of another site could read, where the
+ * application allows that (CORS).
  */
 export function refuseOtherSites({ headers }: PageRequest): void {
   const { 'sec-fetch-site': site, origin, host } = headers;
@@ -26,7 +27,10 @@ function hostOf(origin: string | string[]): string | undefined {
   return URL.canParse(String(origin)) ? new URL(String(origin)).host : undefined;
 }
 
-/** Refuses what a form or a script of another site can send: those can set neither this header nor this type without asking first. */
+/**
+ * Refuses requests that a form or a script of another site can send: they can set neither this header nor this type
+ * without asking first.
+ */
 export function refuseForgery(request: PageRequest): void {
   refuseOtherSites(request);
   if (request.headers['x-lock-page'] !== '1') {

@@ -3,7 +3,7 @@ import type { RowChanges, Timed } from './snapshot.js';
 /** Processes answer a little later or earlier each time: times that differ by less are the same, in milliseconds. */
 const TOLERANCE_MS = 250;
 
-/** What rows are, and which of their fields are ages. */
+/** The identity of rows, and which of their fields are ages. */
 export interface RowKind<Row> {
   identityOf(row: Row): string;
   readonly age: keyof Row;
@@ -47,7 +47,10 @@ export class RowTable<Row extends object> {
     return { ...changes, added: Array.from(fresh.values(), (entry) => this.#timed(entry)) };
   }
 
-  /** Finds a row again, or else puts it with the new ones. Rows that cannot be told apart are told apart by their number. */
+  /**
+   * Finds a row again, or else puts it with the new ones. Rows that cannot be told apart are told apart by their
+   * number.
+   */
   #see(row: Row, askedAt: number, fresh: Map<string, Entry<Row>>): void {
     const since = askedAt - (row[this.#kind.age] as number);
     const left = row[this.#kind.left] as number | undefined;

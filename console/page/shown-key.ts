@@ -5,7 +5,7 @@ export type ShowKey = (key: string) => string;
 
 export const showWhole: ShowKey = (key) => key;
 
-/** The same key has the same hash in every process. Whoever can guess a key can know it by its hash. */
+/** A key has the same hash in every process. Whoever can guess a key can know it by its hash. */
 export const showHash: ShowKey = (key) => `#${createHash('sha256').update(key).digest('hex').slice(0, 12)}`;
 
 /** The words for a holder without the description behind them: host, process id and, where it is known, the place. */

@@ -1,6 +1,6 @@
 import type { HeldLock, Survey, WaitingCall } from '../../lib/peers/survey.js';
 
-/** What the page may do, and what it runs on. */
+/** The settings of the page for its user, and the version that the page runs on. */
 export interface PageInfo {
   readonly kind: 'page';
   /** Whether this user may release locks by force. */
@@ -13,7 +13,7 @@ export interface PageInfo {
   readonly version: string;
 }
 
-/** What the processes of one store say, as they say it. */
+/** The answers of the processes of one store, as they say it. */
 export interface StoreAnswer extends Survey {
   /** Why nothing could be asked; undefined where it could. */
   readonly failed: string | undefined;
@@ -37,7 +37,7 @@ export interface StoreSnapshot extends StoreFacts {
   readonly waiting: readonly Timed<WaitingCall>[];
 }
 
-/** What the processes of all stores say: a whole survey. */
+/** The answers of the processes of all stores: a whole survey. */
 export interface Snapshot {
   readonly kind: 'survey';
   /** Counts the surveys of a stream. */
@@ -47,7 +47,7 @@ export interface Snapshot {
   readonly stores: readonly StoreSnapshot[];
 }
 
-/** A survey as what has changed since the one before, whose version is lower by one; the same stores in the same order. */
+/** A survey as the changes since the one before, whose version is lower by one; the same stores in the same order. */
 export interface SnapshotChanges extends Omit<Snapshot, 'kind' | 'stores'> {
   readonly kind: 'changes';
   readonly stores: readonly StoreChanges[];
@@ -62,7 +62,10 @@ export interface StoreChanges extends StoreFacts {
 export interface RowChanges<Row> {
   /** Where the rows were that are gone. */
   readonly gone: readonly number[];
-  /** Pairs: how many rows further on the next one is, from -1 on, and for how long it lasts from now on, in milliseconds. */
+  /**
+   * Pairs: how many rows further on the next row is, from -1 on, and for how long its lease lasts from now on, in
+   * milliseconds.
+   */
   readonly renewed: readonly number[];
   readonly added: readonly Timed<Row>[];
 }
@@ -75,7 +78,7 @@ export interface FoundOrphan {
   readonly by: string;
   /** Since when, by the clock of the store, in milliseconds. */
   readonly since: number;
-  /** What was left of the lease, in milliseconds. */
+  /** The rest of the lease, in milliseconds. */
   readonly remainingMs: number | undefined;
 }
 
@@ -89,7 +92,10 @@ export interface SearchStep {
   readonly ended: SearchEnd | undefined;
 }
 
-/** `complete`: all of the store was searched; `partly`: not all, for want of time; `failed`: the store failed, or may not be searched. */
+/**
+ * `complete`: all of the store was searched; `partly`: not all, for want of time; `failed`: the store failed, or may
+ * not be searched.
+ */
 export type SearchEnd = 'complete' | 'partly' | 'failed';
 
 /** A lock as its store has it. */
@@ -99,7 +105,7 @@ export interface StoredLockInfo {
   readonly by: string;
   /** For how long it has been held, by the clock of the store and this process, in milliseconds. */
   readonly heldMs: number;
-  /** What is left of the lease, in milliseconds; undefined where leases do not end by time. */
+  /** The rest of the lease, in milliseconds; undefined where leases do not end by time. */
   readonly remainingMs: number | undefined;
   readonly holds: number;
   /** The processes that wait, in order. */
@@ -116,7 +122,9 @@ export interface ReleaseRequest {
   readonly reason: string;
 }
 
-/** What became of it: `later` says that the lock is held at another fence by now, `free` that nobody holds it. */
+/**
+ * The result of the release: `later` says that the lock is held at another fence by now, `free` that nobody holds it.
+ */
 export interface ReleaseAnswer {
   readonly outcome: 'released' | 'later' | 'free';
 }

@@ -22,8 +22,9 @@ export interface SequenceStep {
 }
 
 /**
- * Surveys one after the other, each whole and as what has changed since the one before. Of 10,000 locks with leases of 10 s a survey has 2.1 MB,
- * and 260 kB where each stream spends 14 ms to compress it; the changes have 75 kB, and the browser takes in no more than that.
+ * Surveys one after the other, each whole and as the changes since the one before. For 10,000 locks with leases of 10 s
+ * a survey has 2.1 MB, or 260 kB where each stream spends 14 ms to compress it; the changes have 75 kB, and the browser
+ * takes in no more than that.
  */
 export class SurveySequence {
   #version = 0;
@@ -31,7 +32,10 @@ export class SurveySequence {
   /** The ended calls and the incidents of the step before. */
   #told: ReadonlySet<string> = new Set();
 
-  /** Takes what the stores said when they were asked at `askedAt`, and tells it at `clock`: by one clock, in whole milliseconds. */
+  /**
+   * Takes the answers of stores that were asked at `askedAt`, and tells them at `clock`: by one clock, in whole
+   * milliseconds.
+   */
   next(answers: readonly StoreAnswer[], askedAt: number, clock: number): SequenceStep {
     const version = ++this.#version;
     const told = this.#told;

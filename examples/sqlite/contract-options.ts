@@ -8,7 +8,7 @@ import { SqliteLockStore } from './sqlite-lock-store.js';
 
 const path = join(mkdtempSync(join(tmpdir(), 'sqlite-locks-')), 'locks.db');
 
-/** What the suite knows of the store. */
+/** The options of the suite for this store. */
 export const contractOptions: StoreContractOptions = {
   connect: () => new SqliteLockStore(path),
   offers: ['open', 'tickets'],

@@ -79,7 +79,10 @@ export class SqliteLockStore implements LockStore, Tickets {
     });
   }
 
-  /** Makes the lease longer for a hold that is in; sets it for one that lingers alone. False where the hold is not in. */
+  /**
+   * Makes the lease longer for a hold that is in its lock; sets it for a hold that lingers alone. False where the hold
+   * is not in its lock.
+   */
   #extend({ id, key, owner, fence, ttlMs, lingering }: HoldRecord, now: number): boolean {
     const name = this.#name({ key });
     const holds = this.#query('SELECT id FROM holds WHERE name = ? AND owner = ? AND fence = ?', name, owner, fence) as { id: string }[];
@@ -102,7 +105,7 @@ export class SqliteLockStore implements LockStore, Tickets {
     return this.#query<HoldRow>('SELECT * FROM holds WHERE name = ? LIMIT 1', this.#name(hold))[0];
   }
 
-  /** What the first release of this hold answered. */
+  /** The answer of the first release of this hold. */
   #firstAnswer({ id }: HoldRecord): boolean | undefined {
     return this.#query<{ answer: number }>('SELECT answer FROM done WHERE id = ?', id).map(({ answer }) => answer === 1)[0];
   }
@@ -116,7 +119,10 @@ export class SqliteLockStore implements LockStore, Tickets {
     return this.#database?.prepare(sql).all(...values) as Row[];
   }
 
-  /** One transaction, in which nothing is left of what has ended. Tries again where it was refused, since another process writes. */
+  /**
+   * One transaction, in which nothing is left of expired locks. Tries again where it was refused, since another process
+   * writes.
+   */
   async #write<T>({ key, limitMs }: HoldRecord, work: (now: number) => T): Promise<T> {
     const giveUpAt = performance.now() + limitMs - RETRY_MS;
     for (;;) {

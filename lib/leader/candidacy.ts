@@ -43,7 +43,7 @@ export class Candidacy implements Candidate {
     if (parts.signal?.aborted) {
       this.#stopping.abort();
     }
-    // Nobody's call: what leads goes on when the code that asked for it has ended.
+    // In the context of no call: a leader goes on when the code that asked for it has ended.
     this.ended = callContext.run(undefined, () => this.#run());
   }
 
@@ -63,7 +63,7 @@ export class Candidacy implements Candidate {
     return this.end('released');
   }
 
-  /** The same for a reason of ours. */
+  /** Like `stop()`, with the reason to report. */
   async end(reason: 'released' | 'shutdown'): Promise<void> {
     const leadership = this.#leadership;
     if (!this.#stopping.signal.aborted) {

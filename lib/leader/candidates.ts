@@ -7,7 +7,10 @@ import { LockNotAcquiredError } from '../core/words/errors.js';
 import type { LeaderBody, RunLocked } from './leadership.js';
 import type { Reporter } from '../core/watching/reporter.js';
 
-/** For how long a candidate waits, in milliseconds, until it asks anew: 20 days. No timer lasts longer than 24.8, and some have to be longer than a wait. */
+/**
+ * For how long a candidate waits until it asks anew, in milliseconds: 20 days. No timer lasts longer than 24.8 days,
+ * and some timers have to be longer than a wait.
+ */
 const WAIT_MS = 20 * 86_400_000;
 
 interface CandidatesParts {
@@ -26,7 +29,7 @@ export class Candidates {
     this.#parts = parts;
   }
 
-  /** One more, which stands by from now on. */
+  /** Adds a candidate, which stands by from now on. */
   add(key: string, asked: Call, pauseMs: number, body: LeaderBody): Candidate {
     if (this.#isClosing) {
       throw new LockNotAcquiredError(`Nobody can stand by for "${key}": the application is shutting down.`, key, {
@@ -53,7 +56,7 @@ export class Candidates {
     return candidacy;
   }
 
-  /** Ends them all, and refuses further ones; undefined where there are none. Never rejects. */
+  /** Ends all candidates, and refuses further ones; undefined where there are none. Never rejects. */
   stop(): Promise<unknown> | undefined {
     this.#isClosing = true;
     return this.#all.size === 0 ? undefined : Promise.all([...this.#all].map((candidacy) => candidacy.end('shutdown')));

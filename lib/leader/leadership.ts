@@ -19,10 +19,10 @@ export type RunLocked = (
   began: (frame: Frame) => void,
 ) => Promise<void>;
 
-/** What a candidate needs each time. */
+/** The parts that a candidate needs each time that it stands by. */
 export interface LeadershipParts {
   readonly key: string;
-  /** Its signal is that of the candidate. */
+  /** Its signal is the candidate's signal. */
   readonly call: Call & { readonly signal: AbortSignal };
   readonly body: LeaderBody;
   readonly run: RunLocked;
@@ -30,7 +30,7 @@ export interface LeadershipParts {
   readonly report: (change: LeaderChange) => void;
 }
 
-/** One time that a candidate stands by, leads, and does so no more. */
+/** One time that a candidate stands by, leads, and then leads no more. */
 export class Leadership {
   readonly #parts: LeadershipParts;
   #frame: Frame | undefined;
@@ -67,8 +67,8 @@ export class Leadership {
   }
 
   /**
-   * Resolves when the lock was given up and the code has ended, with the reason why it leads no more; with the error of a call that
-   * never had the lock.
+   * Resolves when the lock was given up and the code has ended, with the reason why the candidate leads no more; or
+   * with the error of a call that never had the lock.
    */
   async end(): Promise<LockError | LostReason | 'returned' | 'threw'> {
     await this.left;
@@ -101,7 +101,7 @@ export class Leadership {
       const reason = this.#lostReason;
       if (this.#lock && reason && error instanceof LockLostError && error.bodyRuns) {
         report({ change: 'stillRuns', fence: this.#lock.fence, ledMs: this.#ledMs, reason });
-        // It may have been notified only: nobody else gets the lock as long as it is renewed.
+        // The code may have been notified only: nobody else gets the lock as long as it is renewed.
         this.#frame?.lose(reason);
       }
     }
@@ -122,7 +122,7 @@ export class Leadership {
     return this.#code;
   }
 
-  /** What the code throws concerns the candidate, and no caller. */
+  /** An error that the code throws concerns the candidate, and no caller. */
   async #runCode(lock: Lock): Promise<void> {
     try {
       await onceOnly(this.#parts.body(lock));

@@ -5,7 +5,7 @@ import type { Lock } from '../core/words/lock.js';
 
 /**
  * The innermost lock that the running code is inside of, or the innermost on `key`; undefined outside of any. Throws
- * `LockKeyError` for what is no key.
+ * `LockKeyError` for a key that is invalid.
  */
 export function currentLock(key?: string): Lock | undefined {
   return innermost(key === undefined ? key : checkKey(key, 'currentLock'));
@@ -22,8 +22,8 @@ function innermost(key: string | undefined): Lock | undefined {
 
 /**
  * Makes sure that the running code is inside a lock on `key` whose lease still lasts, and returns that lock: a guard
- * for repositories. Throws `LockConfigurationError` outside of it, and `LockLostError` where the lease was lost, and `LockKeyError` without
- * a key.
+ * for repositories. Throws `LockConfigurationError` outside of such a lock, `LockLostError` where the lease was lost,
+ * and `LockKeyError` without a key.
  */
 export function assertLocked(key: string): Lock {
   const lock = innermost(checkKey(key, 'assertLocked'));

@@ -13,11 +13,12 @@ export interface EnterTicketsOptions {
 }
 
 /**
- * The text of all locks that the running code is inside of, in whichever store, and of the tickets that it came with; undefined outside of
- * any. `enterTickets` reads it, in this process or another one. A capability: every process that has it may enter these locks while they
- * last. Never log it.
+ * The text of the tickets for all locks that the running code is inside of, in whichever store, and of the tickets that
+ * it came with; undefined outside of any lock. `enterTickets` reads the text, in this process or another one. The text
+ * is a capability: every process that has it may enter these locks while they last. Never log it.
  *
- * A lock of which a ticket was made goes back to its store when its call ends, also where the next call of this process waits for it.
+ * A lock with a ticket goes back to its store when its call ends, also where the next call of this process waits for
+ * it.
  */
 export function makeTickets(): string | undefined {
   const entries = new Map<string, TicketEntry>();
@@ -25,7 +26,7 @@ export function makeTickets(): string | undefined {
     const own = call instanceof Frame ? call.share() : call instanceof EnteredTickets ? call.entries : [];
     for (const entry of own) {
       const name = JSON.stringify([entry.store, entry.key]);
-      // That of the innermost call is the one which a nested call would enter.
+      // A nested call would enter the lock of the innermost call, so its ticket counts.
       if (!entries.has(name)) {
         entries.set(name, entry);
       }
@@ -35,14 +36,15 @@ export function makeTickets(): string | undefined {
 }
 
 /**
- * Runs `fn` so that locked calls inside it on the keys of the tickets, in a store of the same name, enter those locks with the same fence,
- * instead of waiting for them. Calls on other keys wait as always. Calls that run in parallel inside it take turns.
+ * Runs `fn` so that locked calls inside it on the keys of the tickets, in a store of the same name, enter those locks
+ * with the same fence, instead of waiting for them. Calls on other keys wait as always. Calls that run in parallel
+ * inside it take turns.
  *
- * Lasts until the promise of `fn` settles; where `fn` returns an Observable, for each of its subscriptions. An `undefined` text runs `fn`
- * as it is.
+ * Lasts until the promise of `fn` settles; where `fn` returns an Observable, for each of its subscriptions. With an
+ * undefined `text`, `fn` runs as it is.
  *
- * Throws `LockConfigurationError` for a text that is malformed or too long. A call inside rejects with `LockLostError` where the lock of
- * its ticket has ended, or where the ticket was made up.
+ * Throws `LockConfigurationError` for a text that is malformed or too long. A call inside rejects with `LockLostError`
+ * where the lock of its ticket has ended, or where the ticket was made up.
  */
 export function enterTickets<T>(text: string | undefined, fn: () => T, options: EnterTicketsOptions = {}): T {
   const maxLength = checkMaxLength(options, 'enterTickets');
@@ -54,7 +56,7 @@ export function enterTickets<T>(text: string | undefined, fn: () => T, options: 
   return isObservable(result) ? (eachInside(result as Observable<unknown>, entered) as T) : result;
 }
 
-/** Each subscription, with what it sets off, is inside. */
+/** Makes each subscription, with the work that it sets off, run inside. */
 function eachInside(source: Observable<unknown>, entered: EnteredTickets): Observable<unknown> {
   return new Observable((subscriber) => {
     entered.begin();
@@ -63,7 +65,7 @@ function eachInside(source: Observable<unknown>, entered: EnteredTickets): Obser
   });
 }
 
-/** Throws `LockConfigurationError` for what is no limit. */
+/** Throws `LockConfigurationError` for a limit that is invalid. */
 export function checkMaxLength(options: EnterTicketsOptions, site: string): number {
   checkOptions(site, options, { maxLength: true });
   const { maxLength = MOST_TICKET_CHARACTERS } = options;

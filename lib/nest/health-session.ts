@@ -2,8 +2,8 @@ import { wrongOption } from '../core/words/check-options.js';
 import type { HealthStatus, LockHealth } from '../core/words/lock-health.js';
 
 /**
- * What is used of the session of a health indicator of `@nestjs/terminus`, 11 or 12. The results have a status by the name of the
- * indicator, and what else is known.
+ * The used part of the session of a health indicator of `@nestjs/terminus`, 11 or 12. The results have a status by the
+ * name of the indicator, and the other facts that are known.
  */
 export interface HealthSession {
   readonly up: (data: Record<string, unknown>) => Record<string, { readonly status: 'up' }>;
@@ -12,7 +12,7 @@ export interface HealthSession {
   readonly degraded?: (data: Record<string, unknown>) => Record<string, { readonly status: 'degraded' }>;
 }
 
-/** The result of a health indicator: by its name a status, and what else is known. */
+/** The result of a health indicator: by its name a status, and the other facts that are known. */
 export type HealthIndication<Status extends HealthStatus = HealthStatus> = Record<
   string,
   { readonly status: Status } & Record<string, unknown>

@@ -65,14 +65,14 @@ function answerTo(error: LockError, host: ArgumentsHost): unknown {
   }
 }
 
-/** What Node has of a response. */
+/** The part of Node's response that is used. */
 interface RawResponse {
   readonly headersSent?: boolean;
   readonly writableEnded?: boolean;
   end?(): unknown;
 }
 
-/** What Express and Fastify have in common. */
+/** The part of a response that Express and Fastify have in common. */
 interface HttpResponse extends RawResponse {
   /** Fastify's. */
   readonly sent?: boolean;
@@ -97,8 +97,8 @@ function reply(response: HttpResponse, body: LockErrorBody): void {
 }
 
 /**
- * The same without a stack, which Apollo shows in development. @nestjs/apollo would rewrite the code of an
- * HttpException.
+ * The error for GraphQL, without a stack, which Apollo would show in development. @nestjs/apollo would rewrite the code
+ * of an HttpException.
  */
 function graphqlError({ message, extensions, statusCode }: LockError): Error {
   return Object.assign(new Error(message), { stack: message, extensions, statusCode });

@@ -23,7 +23,9 @@ export interface LockModuleOptions {
   ttl?: Duration | undefined;
   /** How long a call queues before it gives up; 0: not at all. Default: `'5s'`. */
   wait?: Duration | undefined;
-  /** What calls do while the store is known to be away: `'wait'`, or `'throw'` to fail at once. Default: `'wait'`. */
+  /**
+   * How calls behave while the store is known to be away: `'wait'`, or `'throw'` to fail at once. Default: `'wait'`.
+   */
   onUnavailable?: OnUnavailable | undefined;
   /**
    * Whether each step of each lock is a debug line of Nest's `Logger`; owners and tickets are in none. Default:
@@ -35,35 +37,37 @@ export interface LockModuleOptions {
    * no limit.
    */
   maxHold?: Duration | undefined;
-  /** What the names of everything in a server start with; without braces. Default: `'lock'`. */
+  /** The prefix of the names of everything in a server; without braces. Default: `'lock'`. */
   prefix?: string | undefined;
   /**
-   * How many calls of this process may wait: for one key, and in all for a store. One more is refused at once, with the
-   * reason `'tooManyWaiters'`; with 0, each that would have to wait. A call waits that did not get its lock at once:
-   * another call here or in another process has it, or the store does not answer. One that enters a lock which it is
-   * inside of already does not count. A number is that of one key. Default: 10 000, and 50 000 in all.
+   * How many calls of this process may wait: for one key, and in all for a store. A further call is refused at once,
+   * with the reason `'tooManyWaiters'`; with 0, each call that would have to wait. A call waits if it did not get its
+   * lock at once: another call here or in another process has it, or the store does not answer. A call that enters a
+   * lock which it is inside of already does not count. A single number is the limit for one key. Default: 10 000, and
+   * 50 000 in all.
    */
   maxWaiters?: number | { readonly perKey?: number | undefined; readonly perProcess?: number | undefined } | undefined;
   /**
-   * Whether calls of several processes that wait for each other are found: a call that is inside a lock and has waited for
-   * another one for so long looks for them, and one call of them fails with the reason `'cycle'`. `false`: each call waits for its
-   * `wait`. Default: `{ after: '1s' }`.
+   * Whether calls of several processes that wait for each other are found. A call that is inside a lock and has waited
+   * for another lock for `after` searches for them, and one of the calls fails with the reason `'cycle'`. `false`: each
+   * call waits for its `wait`. Default: `{ after: '1s' }`.
    */
   deadlocks?: { readonly after?: Duration | undefined } | false | undefined;
-  /** What makes traces and metrics of the locks: ours, or your own. Default: nothing. */
+  /** Makes traces and metrics of the locks: telemetry of this library, or your own. Default: nothing. */
   telemetry?: LockTelemetry | readonly LockTelemetry[] | undefined;
   /**
-   * Says what the running call is made for, such as `{ request: id, tenant }`: a few short texts, 200 characters in all. They are shown with the
-   * holder of a lock by `inspect`, `list`, the page and the `detail` of errors, kept in the store with the lock, and are in events
-   * and logs: put no secret in them. Called once for each locked call, in its context, so it has to be quick; what it throws fails no
-   * call. Default: nothing, and the trace of the call with `otelTelemetry()`.
+   * Describes the purpose of the running call, such as `{ request: id, tenant }`: a few short texts, 200 characters in
+   * all. The texts are shown with the holder of a lock by `inspect`, `list`, the page and the `detail` of errors, kept
+   * in the store with the lock, and are in events and logs: put no secret in them. Called once for each locked call, in
+   * its context, so it has to be quick; an error that it throws fails no call. Default: nothing, and the trace of the
+   * call with `otelTelemetry()`.
    */
   describe?: Describe | undefined;
   /**
-   * Answers the end of the transaction around the running code, and undefined where there is none. Locks that are taken inside
-   * a transaction are held until that promise settles, either way. Called once for each locked call, in its context; all calls
-   * of one transaction have to get the same promise. A `TransactionScope` has such a function. Default: none, and a lock is
-   * released when its method ends.
+   * Returns the promise of the end of the transaction around the running code, and undefined where there is none. Locks
+   * that are taken inside a transaction are held until that promise settles, either way. Called once for each locked
+   * call, in its context; all calls of one transaction have to get the same promise. A `TransactionScope` has such a
+   * function. Default: none, and a lock is released when its method ends.
    */
   transaction?: TransactionEnd | undefined;
 }
@@ -113,7 +117,7 @@ function noOptions(what: string): LockConfigurationError {
   );
 }
 
-/** The stores by name. Throws `LockConfigurationError` for what is none. */
+/** The stores by name. Throws `LockConfigurationError` for a value that is no store. */
 export function storesOf(options: LockModuleOptions): ReadonlyMap<string, LockStore> {
   const stores = new Map(Object.entries(options.stores ?? { default: options.store }));
   if (options.stores && (options.store !== undefined || !stores.has('default'))) {
@@ -131,7 +135,7 @@ export function storesOf(options: LockModuleOptions): ReadonlyMap<string, LockSt
 
 const MOST_WAITERS: MaxWaiters = { perKey: 10_000, perProcess: 50_000 };
 
-/** Throws `LockConfigurationError` for what is no count. */
+/** Throws `LockConfigurationError` for a value that is no count. */
 export function checkMaxWaiters(given: LockModuleOptions['maxWaiters']): MaxWaiters {
   const limits = typeof given === 'object' && given !== null ? given : { perKey: given };
   checkOptions('LockModule: maxWaiters', limits, { perKey: true, perProcess: true });
@@ -147,14 +151,20 @@ function checkCount(count: number): number {
   return count;
 }
 
-/** For how long a call waits before it looks for a deadlock, in milliseconds. Throws `LockConfigurationError` for what is no option. */
+/**
+ * For how long a call waits before it searches for a deadlock, in milliseconds. Throws `LockConfigurationError` for a
+ * value that the option does not allow.
+ */
 export function checkDeadlocks(given: LockModuleOptions['deadlocks']): number {
   return given === false ? Infinity : onlyDuration('LockModule: deadlocks', given ?? {}, 'after', '1s', 100);
 }
 
 const OF_TELEMETRY: readonly (keyof LockTelemetry)[] = ['watch', 'event', 'entered', 'describe', 'operation', 'section', 'resume'];
 
-/** As a list. Throws `LockConfigurationError` for what is none, and for a part that follows nothing. */
+/**
+ * The telemetry as a list. Throws `LockConfigurationError` for a value that is no telemetry, and for a part that
+ * follows nothing.
+ */
 export function checkTelemetry(given: LockModuleOptions['telemetry']): readonly LockTelemetry[] {
   const parts: readonly unknown[] = given === undefined ? [] : Array.isArray(given) ? given : [given];
   const wrong = parts.find((part) => !OF_TELEMETRY.some((method) => hasMethod(part, method)));
@@ -182,11 +192,11 @@ function isStore(value: unknown): value is LockStore {
   return OPERATIONS.every((name) => hasMethod(value, name));
 }
 
-/** What `LockModule.forTesting()` takes its stores from: a `LockTesting` of `nestjs-distributed-lock/testing`. */
+/** The source of the stores of `LockModule.forTesting()`: a `LockTesting` of `nestjs-distributed-lock/testing`. */
 export interface LockTestController {
   /** The stores of those names. */
   storesFor(names: readonly string[]): Readonly<Record<string, LockStore>>;
-  /** What follows their locks. */
+  /** Follows the locks of these stores. */
   readonly telemetry: LockTelemetry;
 }
 
@@ -194,6 +204,6 @@ export interface LockTestController {
 export interface LockTestOptions {
   /** The stores besides `default` that the code under test names. Default: none. */
   storeNames?: readonly string[] | undefined;
-  /** What makes faults and tells which locks were taken: `new LockTesting()`. Default: stores in memory without it. */
+  /** Makes faults and tells which locks were taken: `new LockTesting()`. Default: stores in memory without it. */
   controller?: LockTestController | undefined;
 }

@@ -27,7 +27,7 @@ export function downAfterOf(options: HealthOptions, site: string): number {
   return onlyDuration(site, options, 'downAfter', '5s', 0);
 }
 
-/** Which lock to release by force, and what is told of it. */
+/** The lock to release by force, and the words that are told about it. */
 export interface ForceReleaseOptions {
   /** The fence that `inspect` showed: a later holder keeps its lock. */
   fence: number;
@@ -39,7 +39,7 @@ export interface ForceReleaseOptions {
 
 const FORCE_RELEASE_OPTIONS: OptionNames<ForceReleaseOptions> = { fence: true, by: true, reason: true };
 
-/** How long what an operator says may be, in characters. */
+/** How long an operator's words may be, in characters. */
 const MOST_WORDS = 200;
 
 /** Throws `LockConfigurationError` for options of a forced release that are wrong. */
@@ -47,10 +47,7 @@ export function checkForceRelease(key: string, options: ForceReleaseOptions, sit
   checkOptions(site, options, FORCE_RELEASE_OPTIONS);
   const { fence }: { readonly fence: unknown } = options;
   if (!Number.isSafeInteger(fence)) {
-    throw new LockConfigurationError(
-      `${site}("${key}"): fence is ${shown(fence)}. Pass the fence that inspect("${key}") showed.`,
-      key,
-    );
+    throw new LockConfigurationError(`${site}("${key}"): fence is ${shown(fence)}. Pass the fence that inspect("${key}") showed.`, key);
   }
   for (const option of ['by', 'reason'] as const) {
     const words: unknown = options[option];
@@ -68,7 +65,7 @@ export interface IncidentOptions {
 
 /** The options of a list of locks. */
 export interface ListOptions {
-  /** What the keys begin with. Default: `''`, all keys. */
+  /** The beginning of the keys that are listed. Default: `''`, all keys. */
   prefix?: string | undefined;
   /** The most locks. Default: 1,000. */
   limit?: number | undefined;
@@ -78,7 +75,7 @@ export interface ListOptions {
   timeout?: Duration | undefined;
 }
 
-/** What a list is limited to. Throws `LockConfigurationError`. */
+/** The limits of a list. Throws `LockConfigurationError`. */
 export function limitsOf(options: ListOptions, site: string): ListLimits {
   checkOptions(site, options, { prefix: true, limit: true, scan: true, timeout: true });
   const { prefix = '', limit = 1_000, scan = true, timeout = '10s' } = options;

@@ -40,7 +40,7 @@ nameCounterparts(ConfigurableModuleClass, 'LockModule', {
   forFeature: 'forRoot() once, in the root module: it is global',
 });
 
-/** Throws `LockConfigurationError` for what is no list of names. */
+/** Throws `LockConfigurationError` for a value that is no list of names. */
 export function checkStoreNames(names: readonly string[] = []): readonly string[] {
   const wrong: unknown = Array.isArray(names) ? names.find((name: unknown) => typeof name !== 'string') : names;
   if (wrong !== undefined) {

@@ -44,7 +44,10 @@ import { MemoryLockStore } from '../stores/memory/memory-lock-store.js';
 
 const logger = new Logger('LockModule');
 
-/** How long after the bootstrap of this module shutdown hooks have to be on, in milliseconds: that of others may take a while. */
+/**
+ * How long after the bootstrap of this module the shutdown hooks have to be enabled, in milliseconds: the bootstrap of
+ * other modules may take a while.
+ */
 const HOOKS_MS = 5_000;
 
 const ASYNC_OPTIONS: OptionNames<typeof ASYNC_OPTIONS_TYPE> = {
@@ -114,7 +117,7 @@ class LockServices extends Map<string, LockService> {
 /**
  * Makes `@DistributedLock` and `LockService` work in an application: import `forRoot()` or `forRootAsync()` once, in
  * the root module. Global unless `isGlobal: false`. At shutdown, once the server has drained, it rejects waiters,
- * releases what is held and closes the connections that its stores made.
+ * releases held locks and closes the connections that its stores made.
  */
 @Module({
   imports: [NearestModule, FarthestModule],
@@ -176,8 +179,8 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
 
   /**
    * The module for users' tests: locks in memory that do not end by time, without timers while nothing is contended.
-   * `storeNames` are the stores besides `default` that the code under test names. With a `controller`, a `LockTesting` of
-   * `nestjs-distributed-lock/testing`, the test makes faults and sees what was locked.
+   * `storeNames` are the stores besides `default` that the code under test names. With a `controller`, a `LockTesting`
+   * of `nestjs-distributed-lock/testing`, the test makes faults and sees what was locked.
    */
   static forTesting(options: LockTestOptions = {}): DynamicModule {
     checkOptions('LockModule.forTesting', options, { storeNames: true, controller: true });
@@ -228,7 +231,7 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
     await this.#services.shutdown();
   }
 
-  /** @internal Leaders end together, and before all modules: their code may need what those end. */
+  /** @internal Leaders end together, and before all modules: their code may need the resources that modules end. */
   async [ENDS_FIRST](): Promise<void> {
     // Nest has a mere prototype where the options are made for each request.
     if (#services in this) {

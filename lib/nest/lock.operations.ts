@@ -19,15 +19,15 @@ import {
 } from './lock-operations.options.js';
 import type { LockService } from './lock.service.js';
 
-/** What an operator sees of a lock that somebody holds. Never owner ids. */
+/** The facts that an operator sees of a held lock. Owner ids are never among them. */
 export interface LockInspection extends StoredLock {
   /** Calls of this process that wait for the lock behind another call of this process. */
   readonly waitingHere: number;
 }
 
 /**
- * What operators do: look at locks, and release one by force. Injectable wherever `LockModule` is imported. Code that locks
- * needs `LockService`.
+ * For operators: looks at locks, and releases one by force. Injectable wherever `LockModule` is imported. Code that
+ * locks needs `LockService`.
  */
 export class LockOperations {
   readonly #locks: Locks;
@@ -51,8 +51,8 @@ export class LockOperations {
 
   /**
    * Releases the lock by force, if it is held at the fence that `inspect` showed; false where it is not held at that
-   * fence. For operators: its holders are notified, but until then their code runs beside the next owner's. `by` and `reason` are
-   * told in the event `forced`, in the logs of this process and of the holder's, and in `incidents()`.
+   * fence. For operators: its holders are notified, but until then their code runs beside the next owner's. `by` and
+   * `reason` are told in the event `forced`, in the logs of this process and of the holder's, and in `incidents()`.
    */
   async forceRelease(key: string, options: ForceReleaseOptions): Promise<boolean> {
     const site = siteOf('forceRelease');
@@ -63,29 +63,31 @@ export class LockOperations {
   }
 
   /**
-   * The locks of all processes that use the store, as they come: first those that processes say they hold, the oldest first; then, unless
-   * `scan` is `false`, what a search of the store finds besides, such as locks of a process that crashed. `leftOut` of the list says
-   * what it left out.
+   * The locks of all processes that use the store, as they come. First the locks that processes say they hold, the
+   * oldest first. Then, unless `scan` is `false`, the other locks that a search of the store finds, such as locks of a
+   * process that crashed. `leftOut` of the list says what the list left out.
    *
-   * The search looks at every key of the server (of the schema, on PostgreSQL), so it is for operators, and not for a timer. Throws
-   * `LockStoreError`, and `LockConfigurationError` for options that are wrong or a user that may not search.
+   * The search looks at every key of the server (of the schema, on PostgreSQL), so it is for operators, and not for a
+   * timer. Throws `LockStoreError`, and `LockConfigurationError` for options that are wrong or a user that may not
+   * search.
    */
   list(options: ListOptions = {}): LockList {
     return this.#locks.list(limitsOf(options, siteOf('list')));
   }
 
   /**
-   * The processes that use the store and answer within a second, this one first. A process that is stopped, cut off or of an
-   * older version is not among them.
+   * The processes that use the store and answer within a second, this one first. A process that is stopped, cut off or
+   * of an older version is not among them.
    */
   async processes(): Promise<readonly LockProcess[]> {
     return (await this.#locks.survey({ health: true })).processes;
   }
 
   /**
-   * What went wrong within the last 24 hours, or since `since` ago, in all processes that answer within a second: losses, forced releases,
-   * deadlocks, refusals, failed releases, and outages of the store. The last one comes first; each process keeps 500 at most, and those of a
-   * process that has ended are gone with it. Throws `LockConfigurationError` for options that are wrong.
+   * The incidents of the last 24 hours, or since `since` ago, of all processes that answer within a second: losses,
+   * forced releases, deadlocks, refusals, failed releases, and outages of the store. The last one comes first. Each
+   * process keeps 500 incidents at most, and those of a process that has ended are gone with it. Throws
+   * `LockConfigurationError` for options that are wrong.
    */
   async incidents(options: IncidentOptions = {}): Promise<readonly LockIncident[]> {
     const incidentsMs = onlyDuration(siteOf('incidents'), options, 'since', '24h', 1);
@@ -93,7 +95,7 @@ export class LockOperations {
     return withTimes((await this.#locks.survey({ incidentsMs })).incidents, askedAt);
   }
 
-  /** @internal What all processes say that use the store. */
+  /** @internal Collects the answers of all processes that use the store. */
   survey(options: SurveyOptions): Promise<Survey> {
     return this.#locks.survey(options);
   }
@@ -104,17 +106,18 @@ export class LockOperations {
   }
 
   /**
-   * Whether locks work, as this process sees it, and why not. Asks the store one cheap question, which takes a second at
-   * most. Never throws because of the store; throws `LockConfigurationError` for options that are wrong.
+   * Whether locks work, as this process sees it, and why not. Asks the store one cheap question, which takes a second
+   * at most. Never throws because of the store; throws `LockConfigurationError` for options that are wrong.
    *
-   * It is for readiness. Never let a liveness probe depend on it: a restart mends no store, and drops the locks that are held.
+   * It is for readiness. Never let a liveness probe depend on it: a restart mends no store, and drops the locks that
+   * are held.
    */
   async health(options: HealthOptions = {}): Promise<LockHealth> {
     return this.#locks.health(downAfterOf(options, siteOf('health')));
   }
 
   /**
-   * The same for a readiness check of `@nestjs/terminus`, 11 or 12, with the session that
+   * The result of `health()` for a readiness check of `@nestjs/terminus`, 11 or 12, with the session that
    * `HealthIndicatorService.check('locks')` gives. Terminus 11 knows no `degraded`, which is `up` there, with
    * `degraded: true`. Throws `LockConfigurationError` for anything but a session.
    */

@@ -28,7 +28,7 @@ import { transactionProviders } from './methods/open-transaction.js';
 /** In one file of the package with the service, which makes it. */
 export { LockOperations };
 
-/** What a `LockService` is made of: a store, and the defaults of its application. */
+/** The parts of a `LockService`: a store, and the defaults of its application. */
 export interface LockServiceSettings extends LocksSettings {
   readonly ttl: Duration;
   readonly wait: Duration;
@@ -44,7 +44,7 @@ const { wait: _never, ...TRY_OPTIONS } = LOCK_OPTIONS;
 const LEAD_OPTIONS: OptionNames<LeadOptions> = { ttl: true, pause: true, signal: true, by: true, name: true };
 
 /**
- * Locks by hand, and what the decorator is made of. Injectable wherever `LockModule` is imported. To look at locks, and to
+ * Locks by hand; the decorator is made of it. Injectable wherever `LockModule` is imported. To look at locks, and to
  * release one by force, inject `LockOperations`.
  */
 export class LockService {
@@ -85,7 +85,7 @@ export class LockService {
    * settled.
    *
    * Throws `LockNotAcquiredError` when busy for the whole `wait`, `LockLostError` when the lease ended before the body
-   * did, `LockKeyError`, `LockStoreError` and `LockConfigurationError`. What the body returns or throws passes
+   * did, `LockKeyError`, `LockStoreError` and `LockConfigurationError`. The result or error of the body passes
    * unchanged.
    */
   withLock<T>(key: string | readonly string[], body: (lock: Lock) => T | PromiseLike<T>): Promise<T>;
@@ -150,7 +150,7 @@ export class LockService {
     return this.#acquire(key, options, site);
   }
 
-  /** The same without waiting: null where the lock is taken or others wait for it. */
+  /** Like `acquire`, without waiting: null where the lock is taken or others wait for it. */
   async tryAcquire(key: string | readonly string[], options: Omit<LockOptions, 'wait'> = DEFAULT_OPTIONS): Promise<Lock | null> {
     const site = siteOf(options, 'tryAcquire');
     checkOptions(site, options, TRY_OPTIONS);
@@ -169,13 +169,15 @@ export class LockService {
   }
 
   /**
-   * Has one process of all run `body`: the leader. The others stand by, and one of them leads as soon as the leader crashed, lost its
-   * lease, shut down or was stopped: within the `ttl` and about three seconds, and at once where it could release. `body` runs as long as
-   * the process leads, and has to end soon after `lock.signal` aborts. When it returns by itself, the process leads no more, and
-   * stands by again after a `pause`; the same when it throws, which is an event and an error of the log.
+   * Has one process of all run `body`: the leader. The others stand by. One of them leads as soon as the leader
+   * crashed, lost its lease, shut down or was stopped: within the `ttl` and about three seconds, and at once where the
+   * leader could release its lock. `body` runs as long as the process leads, and has to end soon after `lock.signal`
+   * aborts. When it returns by itself, the process leads no more, and stands by again after a `pause`. It does so too
+   * when `body` throws, which is an event and an error of the log.
    *
-   * Ends by `stop()` of what it answers, by the option `signal`, and at the shutdown of the application. Throws `LockKeyError` and
-   * `LockConfigurationError`, and `LockNotAcquiredError` during a shutdown. A store that does not answer is asked again.
+   * Ends by `stop()` of the returned candidate, by the option `signal`, and at the shutdown of the application. Throws
+   * `LockKeyError` and `LockConfigurationError`, and `LockNotAcquiredError` during a shutdown. A store that does not
+   * answer is asked again.
    */
   lead(key: string, body: (lock: Lock) => PromiseLike<unknown>, options: LeadOptions = {}): Candidate {
     checkOptions('LockService.lead', options, LEAD_OPTIONS);
@@ -214,7 +216,7 @@ export class LockService {
 
   /**
    * Makes the decorators of an object work that Nest did not make: in a factory, or in a unit test. Returns the object.
-   * Throws `LockConfigurationError` for what is no object.
+   * Throws `LockConfigurationError` for a value that is no object.
    */
   attach<T extends object>(instance: T): T {
     if (typeof instance !== 'object' || instance === null) {
@@ -247,12 +249,12 @@ export class LockService {
     return this.#settings.store.open !== undefined;
   }
 
-  /** @internal Ends what leads or stands by: its code is waited for, for a while. */
+  /** @internal Ends candidates that lead or stand by: their code is waited for, for a while. */
   resign(): Promise<void> {
     return this.#locks.resign();
   }
 
-  /** @internal Refuses new calls, rejects waiters, releases what is held and closes the store's own connections. */
+  /** @internal Refuses new calls, rejects waiters, releases held locks and closes the store's own connections. */
   shutdown(): Promise<void> {
     return (this.#closing ??= this.#locks.shutdown().then(() => closeStore(this.#settings.store, this.#opening)));
   }

@@ -18,7 +18,7 @@ export type UnavailableError = LockStoreError | LockConfigurationError;
  */
 export type OnUnavailableOf<T> = OnUnavailable | ((error: UnavailableError) => T | PromiseLike<T>);
 
-/** The answers of a call to what refuses it. */
+/** The answers of a call to its refusals. */
 export interface Answers<T> {
   readonly onBusy?: OnBusy<T> | undefined;
   readonly onUnavailable?: OnUnavailableOf<T> | undefined;
@@ -45,7 +45,7 @@ export async function runUnlessRefused<T>(
       return body(lock);
     });
   } catch (error) {
-    // Errors of the body pass unchanged, also that of a lock inside it.
+    // Errors of the body pass unchanged, also the error of a lock inside it.
     if (isIn) {
       throw error;
     }
@@ -73,7 +73,7 @@ function isUnavailable(error: unknown): error is UnavailableError {
   return error instanceof LockStoreError || (error instanceof LockConfigurationError && error.ofStore);
 }
 
-/** The options of a call as core knows them: it throws what the caller answers. */
+/** The options of a call as core knows them: core throws where the caller has an answer. */
 export function askedOf(options: Omit<LockOptions, 'onUnavailable'> & Answers<unknown>): LockOptions {
   const { onBusy, onUnavailable } = options;
   const skips = onBusy === 'skip';
@@ -84,7 +84,7 @@ export function askedOf(options: Omit<LockOptions, 'onUnavailable'> & Answers<un
   return { ...options, wait, onUnavailable: typeof onUnavailable === 'function' ? 'throw' : onUnavailable };
 }
 
-/** Throws `LockConfigurationError` for what is no answer. */
+/** Throws `LockConfigurationError` for a value that is no answer. */
 export function checkAnswers({ onBusy, onUnavailable }: Answers<unknown>, site: string): void {
   if (onBusy !== undefined && onBusy !== 'throw' && onBusy !== 'skip' && typeof onBusy !== 'function') {
     throw wrongOption(`${site}: onBusy`, onBusy, "Use 'throw', 'skip' or a function.");

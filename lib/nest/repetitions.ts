@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 
-/** How often what goes on is counted in the log, in milliseconds. */
+/** How often repetitions are counted in the log, in milliseconds. */
 const EVERY_MS = 60_000;
 /** How many kinds are told apart at a time. */
 const MOST_KINDS = 100;
@@ -39,7 +39,7 @@ export class Repetitions {
     setTimeout(this.#tell, EVERY_MS, kind).unref();
   }
 
-  /** Bound to no call: the context of the first one would be that of all lines. */
+  /** Bound to no call: all lines would have the context of the first call. */
   readonly #tell = AsyncResource.bind((kind: string): void => {
     const { count, last } = this.#kinds.get(kind) as Repeated;
     if (count === 0) {

@@ -5,7 +5,7 @@ import { Repetitions } from './repetitions.js';
 
 const logger = new Logger('LockModule');
 
-/** Writes what an operator of one application should see to the log. */
+/** Writes the troubles that an operator of one application should see to the log. */
 export class TroubleLog {
   /** A store that flaps, or code that forgets its handles, has many of these. */
   readonly #repetitions = new Repetitions((line) => logger.warn(line));

@@ -16,7 +16,7 @@ import type { LockLostError } from '../core/words/errors.js';
 
 /** The span of a call that has its locks. It ends with the code of the call, or before, when a lock is lost. */
 export class HoldSpan {
-  /** That of what runs inside it. */
+  /** The context of code that runs inside the span. */
   readonly context: Context;
   readonly #span: Span;
   readonly #section: LockedSection;
@@ -28,7 +28,7 @@ export class HoldSpan {
     this.#section = section;
   }
 
-  /** A lock of that store was lost, perhaps this one. */
+  /** A lock of that store was lost, perhaps the lock of this span. */
   seesLoss(store: string): void {
     // The signal is made when it is read, so not for each call.
     if (store === this.#section.store && this.#section.signal.aborted) {
@@ -50,14 +50,14 @@ export class HoldSpan {
   }
 }
 
-/** In the context of what runs inside a lock: the span of that lock. */
+/** The key for the context of code that runs inside a lock: the span of that lock. */
 const HOLD = createContextKey('nestjs-distributed-lock hold');
 
-/** A span for each call that has its locks, which is the parent of what its code does. */
+/** A span for each call that has its locks, which is the parent of the spans of its code. */
 export class HoldSpans implements LockTelemetry {
   readonly #tracer: () => Tracer;
   readonly #showsKeys: boolean;
-  /** Those whose code runs. */
+  /** The spans of sections whose code runs. */
   readonly #running = new Map<LockedSection, HoldSpan>();
 
   constructor(tracer: () => Tracer, showsKeys: boolean) {
@@ -72,7 +72,7 @@ export class HoldSpans implements LockTelemetry {
     this.#running.set(section, hold);
     const end = (errorType: string | undefined): void => {
       this.#running.delete(section);
-      // It is called when the code has ended, so core guards it no more.
+      // Core guards this function no more, since it is called when the code has ended.
       guarded(() => hold.end(errorType));
     };
     try {
@@ -90,7 +90,10 @@ export class HoldSpans implements LockTelemetry {
     }
   }
 
-  /** Code that is not inside the span yet, as that of a generator, of which each step runs where the next value is asked for. */
+  /**
+   * Runs code that is not inside the span yet, such as a step of a generator: each step runs where the next value is
+   * asked for.
+   */
   resume(section: LockedSection, run: () => unknown): void {
     const hold = this.#running.get(section);
     if (!hold || context.active().getValue(HOLD) === hold.context.getValue(HOLD)) {

@@ -14,9 +14,9 @@ export interface OtelTelemetryOptions {
   readonly keys?: boolean | undefined;
   /** Whether the metrics of docs/operations/metrics.md are made. Default: true. */
   readonly metrics?: boolean | undefined;
-  /** What makes the spans. Default: the provider that the application registered with OpenTelemetry. */
+  /** Makes the spans. Default: the provider that the application registered with OpenTelemetry. */
   readonly tracerProvider?: TracerProvider | undefined;
-  /** What makes the metrics. Default: the one that is registered with OpenTelemetry when the locks are made. */
+  /** Makes the metrics. Default: the provider that is registered with OpenTelemetry when the locks are made. */
   readonly meterProvider?: MeterProvider | undefined;
 }
 

@@ -9,9 +9,9 @@ import { TraceIds } from './trace-ids.js';
 import { WaitSpans } from './wait-spans.js';
 
 /**
- * Traces and metrics for OpenTelemetry: `LockModule.forRoot({ store, telemetry: otelTelemetry() })`. Start the SDK before
- * the application: locks that were made before it have no metrics. Throws `LockConfigurationError` for an option that is
- * unknown or has a wrong value. What fails in OpenTelemetry reaches no lock.
+ * Traces and metrics for OpenTelemetry: `LockModule.forRoot({ store, telemetry: otelTelemetry() })`. Start the SDK
+ * before the application: locks that were made before it have no metrics. Throws `LockConfigurationError` for an option
+ * that is unknown or has a wrong value. A failure in OpenTelemetry reaches no lock.
  */
 export function otelTelemetry(options: OtelTelemetryOptions = {}): LockTelemetry {
   checkTelemetryOptions(options);
@@ -19,7 +19,7 @@ export function otelTelemetry(options: OtelTelemetryOptions = {}): LockTelemetry
   return new Telemetry([...traces(options), ...(metrics ? [new MeterTelemetry(meterProvider)] : [])]);
 }
 
-/** What makes the spans that the options ask for. */
+/** The telemetry that makes the spans of the options. */
 export function traces({ spans = 'both', keys = false, tracerProvider = trace }: OtelTelemetryOptions): readonly LockTelemetry[] {
   let tracer: Tracer | undefined;
   // Not before a span is to be made: a provider that throws must not keep the application from starting.

@@ -11,12 +11,18 @@ import type { Messenger } from './messenger.js';
 import { cycleCallOf, yielding, MOST_STEPS, type Probe, type ProbeStep } from './probe-message.js';
 import { brief } from './shape.js';
 
-/** How many probes of a process wait for an answer of the store at most: the others are dropped, and sent anew later. */
+/**
+ * How many probes of a process wait for an answer of the store at most: further probes are dropped, and sent anew
+ * later.
+ */
 const MOST_CHASES = 64;
 /** How many probes are sent each time that calls are looked at. */
 const MOST_STARTED = 32;
 
-/** The calls of this process that are inside a lock and wait for another one, of whichever store: a cycle may lead through several. */
+/**
+ * The calls of this process that are inside a lock and wait for another one, in whichever store: a cycle may lead
+ * through several stores.
+ */
 const WAITING = new Map<Acquisition, DeadlockSearch>();
 
 interface DeadlockSearchParts {
@@ -25,17 +31,19 @@ interface DeadlockSearchParts {
   readonly lines: Lines;
   /** For how long a call waits before it looks for a deadlock, in milliseconds. */
   readonly afterMs: number;
-  /** What the store knows of a lock; may reject. */
+  /** The stored facts of a lock; may reject. */
   readonly inspect: (key: string) => Promise<StoredLock | null>;
   readonly messenger: Messenger;
 }
 
 /**
- * Finds calls of several processes that wait for each other: edge chasing for the AND model (Chandy, Misra, Haas: Distributed deadlock
- * detection, 1983). Only a call that is inside a lock and has waited for another one for a second sends probes.
+ * Finds calls of several processes that wait for each other: edge chasing for the AND model (Chandy, Misra, Haas:
+ * Distributed deadlock detection, 1983). Only a call that is inside a lock and has waited for another one for a second
+ * sends probes.
  *
- * A cycle that a probe has found may have been none: its edges were seen one after the other. So the probe goes around once more. A wait
- * and a hold that are the same in both laps lasted all the while between them, and so all of them stood at the end of the first lap.
+ * A cycle that a probe has found may have been none: its edges were seen one after the other. So the probe goes around
+ * once more. A wait and a hold that are the same in both laps lasted all the while between the laps, so all of them
+ * existed at the end of the first lap.
  *
  * Every process that finds the cycle chooses the same call to give way: the one that got its lock last.
  */
@@ -51,7 +59,7 @@ export class DeadlockSearch {
     this.#parts = parts;
   }
 
-  /** A call that is inside a lock begins to wait for another one, or goes on to wait. */
+  /** A call that is inside a lock begins to wait for another lock, or goes on to wait. */
   watch(acquisition: Acquisition): void {
     if (!this.#due.has(acquisition)) {
       WAITING.set(acquisition, this);
@@ -134,7 +142,7 @@ export class DeadlockSearch {
     return clock.monotonic() + afterMs * (0.8 + 0.4 * Math.random());
   }
 
-  /** Takes the probe to the holder of what a call of this search waits for. */
+  /** Takes the probe to the holder of the lock that a call of this search waits for. */
   async #chase(probe: Probe, waiting: Acquisition): Promise<void> {
     const { messenger } = this.#parts;
     const key = waiting.waitedFor as string;
@@ -142,7 +150,7 @@ export class DeadlockSearch {
     if (here) {
       reach(probe, here, waiting);
     }
-    // Others may be inside by a ticket. A call that waits inside a lease waits for calls of that one only.
+    // Others may be inside by a ticket. A call that waits inside a lease waits for calls of that lease only.
     const isAllHere = waiting.waitedInside || (here && !here.isShared);
     if (isAllHere || this.#chases >= MOST_CHASES) {
       return;
@@ -189,8 +197,9 @@ export class DeadlockSearch {
   }
 
   /**
-   * Whether the store agrees with a cycle, which may be a stranger's: the next call has what this one waits for, and somebody waits for
-   * `lease`, which it is inside of. That of another store is taken as told, and so is a wait for a lock that others are inside of too.
+   * Whether the store agrees with a cycle, which may be a stranger's: the next call has the lock that this call waits
+   * for, and somebody waits for `lease`, which this call is inside of. A lock of another store is not checked, nor is a
+   * wait for a lock that others are inside of too.
    */
   async #agrees(key: string, lease: Lease, next: ProbeStep): Promise<boolean> {
     const { leases, lines, inspect } = this.#parts;
@@ -206,7 +215,10 @@ export class DeadlockSearch {
   }
 }
 
-/** The probe is at a lock that this process holds: it goes on from every call that waits inside it. `from` is one of this process. */
+/**
+ * The probe is at a lock that this process holds: it goes on from every call that waits inside the lock. `from` is the
+ * call of this process that the probe came from.
+ */
 function reach(probe: Probe, lease: Lease, from: Acquisition | undefined): void {
   for (const [blocked, search] of lease.calls.isEmpty ? [] : [...WAITING]) {
     if (lease.calls.isHeldUp(from?.frame, blocked.frame)) {
@@ -215,7 +227,7 @@ function reach(probe: Probe, lease: Lease, from: Acquisition | undefined): void 
   }
 }
 
-/** Whether a step of the second lap is that of the first: the same wait, inside the same hold. */
+/** Whether a step of the second lap equals the step of the first lap: the same wait, inside the same hold. */
 function isSame(before: ProbeStep | undefined, now: ProbeStep): boolean {
   return before !== undefined && before.wait === now.wait && before.holds === now.holds && before.fence === now.fence;
 }

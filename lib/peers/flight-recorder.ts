@@ -11,14 +11,14 @@ const MOST_CALLS = 1_000;
 type Recorded = Omit<EndedCall, 'process' | 'agoMs' | 'id' | 'instead'> & {
   readonly number: number;
   readonly endedAt: number;
-  /** The number under which it was told before. */
+  /** The number under which the call was told before. */
   readonly before?: number;
 };
 
 /** An event of a call that has, or had, its lock. */
 type Granted = EventOfLock & { readonly fence: number };
 
-/** What is known of a lease: from when on it has had its call, and since when its process has had the grant. */
+/** The times of a lease: when its call got it, and since when its process has had the grant. */
 type Served = Partial<Pick<Lease, 'acquiredAt' | 'isServed' | 'servesSince'>>;
 
 /** Keeps the calls of this process that ended last, for whoever looks later. */
@@ -36,7 +36,7 @@ export class FlightRecorder {
     this.#clock = clock;
   }
 
-  /** `lease` is that of an event of a call that has, or had, its lock. */
+  /** Records an event. `lease` belongs to an event of a call that has, or had, its lock. */
   record(event: LockEvent, lease: object = event): void {
     const now = this.#clock.monotonic();
     switch (event.type) {
@@ -51,7 +51,7 @@ export class FlightRecorder {
         this.#left(lease, event, 'lost', event.reason, now);
         break;
       case 'refused':
-        // That a call goes on without a busy lock is no failure.
+        // A call that goes on without a busy lock is no failure.
         if (!event.skipped) {
           const { waitedMs, reason } = event;
           this.#add({ ...callOf(event), fence: undefined, waitedMs, heldMs: 0, outcome: 'refused', reason }, now);
@@ -60,7 +60,7 @@ export class FlightRecorder {
     }
   }
 
-  /** The code of a lost call has ended. Whoever has been told of the call is told once more. */
+  /** The code of a lost call has ended. Processes that have been told of the call are told once more. */
   codeEnded(lease: object): void {
     const lost = this.#lost.get(lease);
     const at = lost ? this.#calls.indexOf(lost) : -1;
@@ -71,7 +71,7 @@ export class FlightRecorder {
     this.#lost.delete(lease);
   }
 
-  /** The ones that ended last come last. */
+  /** The recorded calls; those that ended last come last. */
   get calls(): Omit<EndedCall, 'process'>[] {
     const now = this.#clock.monotonic();
     return this.#calls.map(({ number, before, endedAt, ...call }) => ({

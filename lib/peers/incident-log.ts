@@ -22,18 +22,23 @@ const LONGEST_ERROR = 1_000;
 /** How many calls of a cycle are kept. */
 const MOST_CALLS = 16;
 
-/** Why a call is refused that nobody meant to be. Besides, a call that waited for a busy lock and gave up; one with `wait: 0` meant to. */
+/**
+ * The reasons of refusals that nobody wanted. A call that waited for a busy lock and gave up counts too; a call with
+ * `wait: 0` does not, since it wanted no wait.
+ */
 const REFUSALS: ReadonlySet<RefusedReason> = new Set<RefusedReason>(['tooManyWaiters', 'store', 'lost', 'configuration']);
 
-/** How long ago a lock was lost, or who released it by force was told, at most, where both belong together, in milliseconds. */
+/**
+ * How long ago at most a lock was lost, or its forced release was told, where both belong together, in milliseconds.
+ */
 const SAME_MS = 60_000;
-/** How many of those who released locks by force are remembered until their losses are known. */
+/** How many forced releases are remembered until their losses are known. */
 const MOST_NOTICES = 20;
 
-/** What a process tells the others of a lock that it released by force. */
+/** The message in which a process tells the others of a lock that it released by force. */
 export interface ForcedNotice extends ForcedBy {
   readonly key: string;
-  /** As `inspect` knows it. */
+  /** The fence as `inspect` shows it. */
   readonly fence: number;
 }
 
@@ -49,14 +54,14 @@ type Kept = Facts &
     forcedBy?: ForcedBy | undefined;
   };
 
-/** Keeps what went wrong in this process, for whoever asks later. Calls that go well cost nothing here. */
+/** Keeps the incidents of this process, for whoever asks later. Calls that go well cost nothing here. */
 export class IncidentLog {
   readonly #clock: Clock;
   readonly #id = randomUUID().slice(0, 8);
   readonly #kept: Kept[] = [];
   /**
-   * Those that further ones may be added to: refusals by name and reason, outages by what the store answers, and their
-   * ends.
+   * The incidents that further ones may be added to: refusals by name and reason, outages by the answer of the store,
+   * and their ends.
    */
   readonly #repeated = new Map<string, Kept>();
   /** Forced losses of this process that nobody has explained yet, and notices that explain none yet. */
@@ -65,7 +70,7 @@ export class IncidentLog {
   readonly #onExplained: (event: LostEvent, forcedBy: ForcedBy) => void;
   #number = 0;
 
-  /** `onExplained` is told who released a lock by force that was lost here. */
+  /** `onExplained` is told who released a lock by force that was lost in this process. */
   constructor(clock: Clock, onExplained: (event: LostEvent, forcedBy: ForcedBy) => void) {
     this.#clock = clock;
     this.#onExplained = onExplained;
@@ -108,7 +113,10 @@ export class IncidentLog {
     }
   }
 
-  /** A process released a lock by force, this one or another. It may have been lost here before or after that is heard. */
+  /**
+   * A process released a lock by force, this one or another. The lock may have been lost here before or after this
+   * message arrives.
+   */
   heard(notice: ForcedNotice): void {
     const lost = this.#unexplained.find(({ kept, event }) => isSame(notice, event) && this.#isRecent(kept.at));
     if (lost) {
@@ -120,7 +128,7 @@ export class IncidentLog {
     }
   }
 
-  /** Those of the last `ms` milliseconds, the last one last. */
+  /** The incidents of the last `ms` milliseconds, the last one last. */
   lately(ms: number): Omit<FoundIncident, 'process'>[] {
     const now = this.#clock.monotonic();
     const recent = this.#kept.filter(({ at }) => now - at <= Math.min(ms, KEPT_MS)).toSorted((one, other) => one.at - other.at);
@@ -202,7 +210,10 @@ function briefCall(call: CycleCall): CycleCall {
   return { ...call, site: brief(call.site) };
 }
 
-/** Whether a lock was lost by that release: a lease has the fence of its grant, and a call one of those that it reserved. */
+/**
+ * Whether a lock was lost by that release: a lease has the fence of its grant, and a call has one of the fences that
+ * the grant reserved.
+ */
 function isSame({ key, fence }: ForcedNotice, event: LostEvent): boolean {
   return event.key === key && event.fence >= fence && event.fence < fence + MOST_FENCES;
 }
@@ -211,7 +222,9 @@ function told({ at, lastedMs, ...incident }: Kept, now: number): Omit<FoundIncid
   return { ...incident, lastedMs: lastedMs === undefined ? undefined : Math.round(lastedMs), agoMs: Math.round(now - at) };
 }
 
-/** Incidents that were told when they were asked for, with their times by the clock of this process; the last one first. */
+/**
+ * Incidents that were told when they were asked for, with their times by the clock of this process; the last one first.
+ */
 export function withTimes(found: readonly FoundIncident[], askedAt: number): LockIncident[] {
   return found.map((incident) => withTime(incident, askedAt)).toSorted((one, other) => other.at.getTime() - one.at.getTime());
 }

@@ -12,11 +12,14 @@ export interface ListedLock extends StoredLock {
   readonly waiting: number;
   /** Calls of this process that wait for it. */
   readonly waitingHere: number;
-  /** Whether a process that holds it has answered. Where none has, it was stopped, cut off or ended, or has an older version. */
+  /**
+   * Whether a process that holds it has answered. Where none has answered, the process was stopped, cut off or ended,
+   * or has an older version.
+   */
   readonly answers: boolean;
 }
 
-/** What a list leaves out. */
+/** The locks and calls that a list leaves out. */
 export interface LeftOut {
   /** How many locks and calls processes have left out of their answers: each lists 1,000 of both. */
   readonly rows: number;
@@ -28,13 +31,13 @@ export interface LeftOut {
 
 /** The locks of all processes, as they come. */
 export interface LockList extends AsyncIterable<ListedLock> {
-  /** What is left out of what was listed so far. */
+  /** The part that the list has left out so far. */
   readonly leftOut: LeftOut;
 }
 
-/** What is listed. */
+/** The limits of a list. */
 export interface ListLimits {
-  /** What keys begin with. */
+  /** The beginning of the keys that are listed. */
   readonly prefix: string;
   /** The most locks. */
   readonly limit: number;
@@ -43,8 +46,9 @@ export interface ListLimits {
 }
 
 /**
- * Lists locks once. First those that processes say they hold, the oldest first; then what a search of the store finds besides. A lock that
- * changes hands meanwhile may be found again, with its later fence. Nothing is asked before the list is read.
+ * Lists locks once. First the locks that processes say they hold, the oldest first; then the other locks that a search
+ * of the store finds. A lock that changes hands meanwhile may be found again, with its later fence. Nothing is asked
+ * before the list is read.
  */
 export class Listing implements LockList {
   readonly #survey: () => Promise<Survey>;
@@ -64,7 +68,7 @@ export class Listing implements LockList {
     return this.#leftOut;
   }
 
-  /** Its `return` ends it at once, also in the middle of a step of the search. */
+  /** The `return` of the iterator ends it at once, also in the middle of a step of the search. */
   [Symbol.asyncIterator](): AsyncIterator<ListedLock, void, undefined> {
     const stop = new AbortController();
     const locks = this.#locks(stop.signal);
@@ -122,14 +126,14 @@ export class Listing implements LockList {
       if (step) {
         await ended;
       } else {
-        // It hangs, and may fail later.
+        // The step hangs, and may fail later.
         ended?.catch(() => undefined);
       }
     }
   }
 }
 
-/** A survey, by what is looked for in it: a list may be long. */
+/** A survey, indexed by the fields that are looked for: a list may be long. */
 interface Known {
   readonly survey: Survey;
   readonly waiting: ReadonlyMap<string, readonly WaitingCall[]>;
@@ -148,7 +152,7 @@ function knownOf(survey: Survey): Known {
   };
 }
 
-/** What processes hold: a lock that several are in is listed once. */
+/** The locks that processes hold: a lock that several processes are in is listed once. */
 function heldLocks(known: Known, askedAt: number, agoMs: number): ListedLock[] {
   const byKey = groupedBy(known.survey.held, ({ key }) => key);
   return [...byKey.values()]
@@ -156,7 +160,7 @@ function heldLocks(known: Known, askedAt: number, agoMs: number): ListedLock[] {
     .toSorted((one, other) => one.since.getTime() - other.since.getTime());
 }
 
-/** Those at the last fence: processes answer one after the other, and a lock may change hands meanwhile. */
+/** The holds at the last fence: processes answer one after the other, and a lock may change hands meanwhile. */
 function latest(holds: readonly HeldLock[]): HeldLock[] {
   const last = Math.max(...holds.map(({ fence }) => fence));
   return holds.filter(({ fence }) => fence === last);
@@ -190,7 +194,7 @@ function countsOf(waiting: readonly WaitingCall[], { survey }: Known): Pick<List
   return { waiting: waiting.length, waitingHere: waiting.filter(({ process }) => process === own?.id).length };
 }
 
-/** The name of a process in the store, without that of the application. */
+/** The name of a process in the store, without the name of the application. */
 function processOf(id: string): string {
   return id.slice(0, id.lastIndexOf('#'));
 }

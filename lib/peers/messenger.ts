@@ -3,12 +3,15 @@ import type { LockStore } from '../core/seam/lock-store.js';
 /** The longest message that is read, in characters. */
 const LONGEST_MESSAGE = 262_144;
 
-/** Sends messages to the processes that use a store, and receives theirs. A message is a hint: where one is lost, it is asked for again. */
+/**
+ * Sends messages to the processes that use a store, and receives theirs. A message is a hint: where a message is lost,
+ * its content is asked for again.
+ */
 export class Messenger {
   readonly #store: LockStore;
   readonly #closed: AbortSignal;
 
-  /** It hears nothing any more once `closed` aborts. */
+  /** The messenger hears nothing any more once `closed` aborts. */
   constructor(store: LockStore, closed: AbortSignal) {
     this.#store = store;
     this.#closed = closed;
@@ -25,7 +28,7 @@ export class Messenger {
   }
 
   /**
-   * Registers a listener, which gets each message with its length. It checks what it gets: a message may be a
+   * Registers a listener, which gets each message with its length. The listener checks the message: it may be a
    * stranger's.
    */
   onMessage(listener: (message: unknown, length: number) => void): void {

@@ -16,7 +16,7 @@ const MOST_HOLDS = 16;
 /** How long a message may be, in characters; in UTF-8 at most three times as many bytes. */
 const MOST_CHARACTERS = 60_000;
 
-/** What this process knows of the locks of one store. */
+/** The facts that this process knows of the locks of one store. */
 export interface OwnState {
   readonly id: string;
   readonly upMs: number;
@@ -26,13 +26,13 @@ export interface OwnState {
   readonly health: LockHealth | undefined;
   /** Recorded calls, where they are asked for. */
   readonly ended: Rows['ended'];
-  /** Those that are asked for. */
+  /** The incidents that are asked for. */
   readonly incidents: Rows['incidents'];
 }
 
 type Rows = Pick<RollAnswer, 'held' | 'waiting' | 'ended' | 'incidents'>;
 
-/** What this process answers to a roll, in as many messages as it takes. */
+/** The answer of this process to a roll, in as many messages as it takes. */
 export function ownAnswer(id: string, state: OwnState): RollAnswer[] {
   const { expires, leases, waiting, ended, incidents } = state;
   const parts = split({
@@ -93,7 +93,7 @@ function waitingRow(acquisition: Acquisition): Rows['waiting'][number] {
   };
 }
 
-/** What a call holds while it waits: its own locks, and those of the calls and transactions around it. */
+/** The locks that a call holds while it waits: its own, and those of the calls and transactions around it. */
 function heldBy({ frame }: Acquisition): HeldAt[] {
   const holds = new Set<Lease>();
   for (let at: CallNode | undefined = frame; at && holds.size < MOST_HOLDS; at = at.parent) {

@@ -47,7 +47,10 @@ interface PeersParts {
   readonly health: () => Promise<LockHealth>;
 }
 
-/** What this process and the others that use the store tell each other. Nothing is sent unless somebody asks, or has asked lately. */
+/**
+ * The messages between this process and the others that use the store. Nothing is sent unless somebody asks, or has
+ * asked lately.
+ */
 export class Peers {
   readonly #parts: PeersParts;
   readonly #startedAt: number;
@@ -74,7 +77,7 @@ export class Peers {
     return (this.#recorder ??= new FlightRecorder(this.#parts.clock));
   }
 
-  /** What all processes say that answer. The first of them is this one. */
+  /** Collects the answers of all processes. The first answer is this process's own. */
   async survey(options: SurveyOptions): Promise<Survey> {
     const health = options.health ? await this.#parts.health() : undefined;
     return this.#roll.survey(options, this.#ownAnswer('', options, health));
@@ -86,7 +89,10 @@ export class Peers {
     this.#parts.messenger.send(message);
   }
 
-  /** This process closes, and answers no more. Whoever has asked lately need not wait for it; where nobody has, nobody is told. */
+  /**
+   * This process closes, and answers no more. A process that has asked lately need not wait for its answer; where
+   * nobody has asked, nobody is told.
+   */
   leave(): void {
     this.#hasLeft = true;
     const { messenger, clock } = this.#parts;
@@ -96,7 +102,7 @@ export class Peers {
     }
   }
 
-  /** Of what is kept, nothing else comes further: a message may be full of what nobody reads. */
+  /** Hands a message on with its known fields only: it may be full of fields that nobody reads. */
   #heard(message: unknown, length: number): void {
     if (isProbe(message)) {
       this.#parts.deadlocks?.heard(onlyShaped(message, PROBE));
@@ -113,12 +119,12 @@ export class Peers {
 
   async #answer(roll: Roll): Promise<void> {
     const { messenger, clock } = this.#parts;
-    // Its own survey has what it knows itself.
+    // The survey of this process has its own answer already.
     if (roll.from === this.#id || this.#hasLeft || !this.#mayAnswer(clock.monotonic())) {
       return;
     }
     const health = roll.health ? await this.#healthSoon() : undefined;
-    // It may have left meanwhile.
+    // This process may have left meanwhile.
     for (const answer of this.#hasLeft ? [] : this.#ownAnswer(roll.id, roll, health)) {
       messenger.send(answer, roll.to);
     }

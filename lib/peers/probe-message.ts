@@ -5,18 +5,21 @@ import { fits, type Fields } from './shape.js';
 export interface ProbeStep extends CycleCall {
   /** Names its wait: `Acquisition.waitId`. */
   readonly wait: string;
-  /** The fence of the call that has the lock it is inside of: with the key it names this one hold. */
+  /** The fence of the call that has the lock which this call is inside of: with the key it names this one hold. */
   readonly fence: number;
 }
 
 /**
- * Goes from a call that waits to the holder of the lock that it waits for, from there to the calls that the holder waits for, and so on.
- * It has found a deadlock where it comes back.
+ * A message that goes from a waiting call to the holder of the lock that it waits for, from there to the locks that the
+ * holder waits for, and so on. A probe that comes back has found a deadlock.
  */
 export interface Probe {
   readonly kind: 'probe';
   readonly id: string;
-  /** 1: it looks for a cycle. 2: it goes along the cycle once more, to prove it. 3: it goes along it to the call that gives way. */
+  /**
+   * 1: the probe looks for a cycle. 2: it goes along the cycle once more, to prove it. 3: it goes along the cycle to
+   * the call that gives way.
+   */
   readonly lap: number;
   /** The wait that it started from. */
   readonly origin: string;
@@ -60,7 +63,10 @@ export function isProbe(message: unknown): message is Probe {
   return fits(message, PROBE) && (message as Probe).path.length <= MOST_STEPS && (message as Probe).cycle.length <= MOST_STEPS;
 }
 
-/** The call that gives way: the one that got its lock last has done the least work. All who find a cycle choose the same one. */
+/**
+ * The call that gives way: the call that got its lock last has done the least work. All who find a cycle choose the
+ * same call.
+ */
 export function yielding(cycle: readonly ProbeStep[]): ProbeStep {
   return cycle.reduce((last, step) => (step.fence > last.fence || (step.fence === last.fence && step.wait > last.wait) ? step : last));
 }

@@ -17,7 +17,7 @@ const MOST_CHARACTERS = 32_000_000;
 /** The most processes that are expected to answer. */
 const MOST_EXPECTED = 2_000;
 
-/** What is asked for besides the locks and the calls that wait. */
+/** The questions of a survey, besides the locks and the calls that wait. */
 export interface SurveyOptions {
   /** The calls that ended last, of processes that record them. Default: `false`. */
   readonly recent?: boolean | undefined;
@@ -27,10 +27,13 @@ export interface SurveyOptions {
   readonly incidentsMs?: number | undefined;
 }
 
-/** What one process has answered so far, by the number of the part. */
+/** The answers of one process so far, by the number of the part. */
 type Heard = Map<number, RollAnswer>;
 
-/** Asks all processes that use a store what they hold, and collects what they answer. Nothing is kept between two calls but their names. */
+/**
+ * Asks all processes that use a store which locks they hold, and collects their answers. Between two surveys only the
+ * names of the processes are kept.
+ */
 export class RollCall {
   readonly #clock: Clock;
   readonly #store: string;
@@ -41,7 +44,7 @@ export class RollCall {
   /** When each process answered last, the last one last. */
   readonly #answeredAt = new Map<string, number>();
 
-  /** `store` is the name under which the store is registered, and `to` that of this process in it. */
+  /** `store` is the name under which the store is registered, and `to` the name of this process in it. */
   constructor(clock: Clock, store: string, to: string, messenger: Messenger) {
     this.#clock = clock;
     this.#store = store;
@@ -49,7 +52,7 @@ export class RollCall {
     this.#messenger = messenger;
   }
 
-  /** `own` is what this process itself says. */
+  /** `own` is the answer of this process itself. */
   async survey({ recent = false, health = false, incidentsMs }: SurveyOptions, own: readonly RollAnswer[]): Promise<Survey> {
     const id = randomUUID();
     const heard = new Map<string, Heard>();
@@ -85,7 +88,10 @@ export class RollCall {
     this.#collecting.get(answer.id)?.(answer, length);
   }
 
-  /** A process has closed: no answer of it is expected. A stranger can say so as well; the process is expected again once it answers. */
+  /**
+   * A process has closed: no answer of it is expected. A stranger can say so as well; the process is expected again
+   * once it answers.
+   */
   left(process: string): void {
     this.#answeredAt.delete(process);
   }

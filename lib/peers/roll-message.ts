@@ -3,7 +3,7 @@ import type { ForcedNotice } from './incident-log.js';
 import type { HealthReason } from '../core/words/lock-health.js';
 import { fits, type Fields, type Shape } from './shape.js';
 
-/** Asks all processes what they hold, and what waits there. */
+/** Asks all processes which locks they hold, and which calls wait there. */
 export interface Roll {
   readonly kind: 'roll';
   /** A UUID; the answers have it. */
@@ -34,10 +34,10 @@ export interface ByeMessage {
   readonly process: string;
 }
 
-/** A row of an answer; the process is that of the answer. */
+/** A row of an answer; its process is the process of the answer. */
 type Row<T> = Omit<T, 'process'>;
 
-/** One of the parts of a process's answer. */
+/** One part of a process's answer. */
 export interface RollAnswer {
   readonly kind: 'answer';
   readonly id: string;

@@ -20,7 +20,7 @@ export interface Fields {
   readonly [field: string]: Shape;
 }
 
-/** The longest text in a message: a key of 1,024 bytes, and what else may stand in it. */
+/** The longest text in a message: a key of 1,024 bytes, and the words around it. */
 const LONGEST_TEXT = 2_000;
 /** The longest time span, in milliseconds: a hundred years. With it, a date is one. */
 const LONGEST_MS = 36_525 * 86_400_000;
@@ -32,7 +32,7 @@ export function brief(name: string): string {
   return name.slice(0, LONGEST_NAME);
 }
 
-/** Whether a value that somebody sent is what it should be. */
+/** Whether a value that somebody sent has the right shape. */
 export function fits(value: unknown, shape: Shape): boolean {
   switch (shape) {
     case 'text':

@@ -22,18 +22,18 @@ export interface PeerMember extends Omit<MemberHealth, 'refuses'> {
 /** A lock by its key, and the grant that it is held by. */
 export interface HeldAt {
   readonly key: string;
-  /** As `inspect` and `forceRelease` know it. */
+  /** The fence as `inspect` and `forceRelease` know it. */
   readonly fence: number;
 }
 
 /** A call, as the process says in which it runs. */
 export interface PeerCall {
   readonly key: string;
-  /** What it is counted as: `LockEvent.name`. */
+  /** The name that the call is counted under: `LockEvent.name`. */
   readonly name: string;
-  /** Where it stands in the code: `LockEvent.site`. */
+  /** The place of the call in the code: `LockEvent.site`. */
   readonly site: string;
-  /** What the option `describe` says of it. */
+  /** The text of the option `describe` for the call. */
   readonly description?: string | undefined;
   /** The process, as the store calls it: `LockProcess.id`. */
   readonly process: string;
@@ -41,11 +41,11 @@ export interface PeerCall {
 
 /** A lock that a process holds. */
 export interface HeldLock extends PeerCall, HeldAt {
-  /** The fence of the call that runs in it now: the same, or one of those that the grant reserved. */
+  /** The fence of the call that runs in the lock now: the fence of the grant, or a fence that the grant reserved. */
   readonly callFence: number;
   /** For how long that call has had it, in milliseconds. */
   readonly heldMs: number;
-  /** What is left of the lease, in milliseconds; undefined where leases do not end by time. */
+  /** The rest of the lease, in milliseconds; undefined where leases do not end by time. */
   readonly remainingMs: number | undefined;
 }
 
@@ -54,15 +54,15 @@ export interface WaitingCall extends PeerCall {
   /** Names the wait: one for each lock that a call waits for. */
   readonly id: string;
   readonly waitedMs: number;
-  /** What is left of its `wait`, in milliseconds. */
+  /** The rest of its `wait`, in milliseconds. */
   readonly leftMs: number;
-  /** What it holds meanwhile: its own locks, and those of the calls around it. */
+  /** The locks that it holds meanwhile: its own, and those of the calls around it. */
   readonly holds: readonly HeldAt[];
 }
 
 /** A call that has ended: it released its lock, lost it, or did not get it. Not one that skipped a busy lock. */
 export interface EndedCall extends PeerCall {
-  /** Names it, so that one that is told twice is known. */
+  /** Names the call, so that a call that is told twice is known. */
   readonly id: string;
   /** The fence of the call; undefined where it did not get the lock. */
   readonly fence: number | undefined;
@@ -73,7 +73,10 @@ export interface EndedCall extends PeerCall {
   readonly outcome: Word<'released' | 'lost' | 'refused'>;
   /** Why it was lost or refused. */
   readonly reason: Word<LostReason | RefusedReason> | undefined;
-  /** For how long other calls of its process had had the grant before it, in milliseconds; `fence` is the time of the grant. */
+  /**
+   * For how long other calls of its process had had the grant before it, in milliseconds; `fence` is the time of the
+   * grant.
+   */
   readonly servedMs?: number | undefined;
   /** For how long its code ran on after the loss, in milliseconds, where that has ended since. */
   readonly ranOnMs?: number | undefined;
@@ -82,46 +85,49 @@ export interface EndedCall extends PeerCall {
 }
 
 /**
- * What went wrong: the type of the `LockEvent` that told it.
+ * The type of an incident: the type of the `LockEvent` that told it.
  *
- * | type | what |
+ * | type | meaning |
  * |---|---|
  * | `lost` | a lease ended before its code did |
  * | `forced` | somebody released a lock by force, in this process |
  * | `cycle` | a call gave way, since calls waited for each other |
- * | `refused` | calls gave up waiting (`busy`), or were refused; not those that did not wait for a busy lock, or were aborted |
+ * | `refused` | calls gave up waiting (`busy`), or were refused; not calls that were aborted, or skipped a busy lock |
  * | `releaseFailed` | the store did not answer a release |
  * | `storeUnavailable`, `storeAnswered` | an outage of the store, and its end |
  */
 export type IncidentType = 'lost' | 'forced' | 'cycle' | 'refused' | 'releaseFailed' | 'storeUnavailable' | 'storeAnswered';
 
-/** What went wrong with a call or a store within the last 24 hours, as the process says in which it happened. */
+/** An incident of a call or a store within the last 24 hours, as told by the process in which it happened. */
 export interface LockIncident {
-  /** Names it, so that one that is told twice is known. */
+  /** Names the incident, so that an incident that is told twice is known. */
   readonly id: string;
   readonly type: Word<IncidentType>;
   /** When it happened, by the clock of the process that asks; of several refusals, the last. */
   readonly at: Date;
   /** Empty for an outage. */
   readonly key: string;
-  /** What the call is counted as: `LockEvent.name`. */
+  /** The name that the call is counted under: `LockEvent.name`. */
   readonly name: string;
   /** Where the call stands in the code: `LockEvent.site`. */
   readonly site: string;
-  /** What the option `describe` says of the call. */
+  /** The text of the option `describe` for the call. */
   readonly description?: string | undefined;
   /** The process in which it happened: `LockProcess.id`. */
   readonly process: string;
   /**
-   * How often: refusals of one name for one reason, and outages for one, that follow each other within a minute are
-   * one, that of the last.
+   * How often it happened. Refusals of one name for one reason, and outages for one reason, that follow each other
+   * within a minute are one incident, with the time of the last.
    */
   readonly count: number;
   /** The fence of the call. */
   readonly fence?: number | undefined;
   /** Why the lock was lost or the call refused, or the code of the error. */
   readonly reason?: Word<LostReason | RefusedReason | LockErrorCode> | undefined;
-  /** For how long the lock had been held, the call had waited (of several, the longest) or the store had been away, in milliseconds. */
+  /**
+   * For how long the lock had been held, the call had waited (of several, the longest) or the store had been away, in
+   * milliseconds.
+   */
   readonly lastedMs?: number | undefined;
   /** The text of the error of an outage, or of a release that failed. */
   readonly error?: string | undefined;
@@ -142,7 +148,7 @@ export interface FoundIncident extends Omit<LockIncident, 'at'> {
 
 /** A process that uses the store, or one of several applications in it. */
 export interface LockProcess {
-  /** The name of the process in the store, and after a `#` that of the application in it. */
+  /** The name of the process in the store, and after a `#` the name of the application in it. */
   readonly id: string;
   readonly host: string;
   readonly pid: number;
@@ -153,7 +159,7 @@ export interface LockProcess {
   /** How many locks it holds, and how many of its calls wait. */
   readonly held: number;
   readonly waiting: number;
-  /** What it says of the store; undefined where it was not asked for. */
+  /** The health of the store as the process sees it; undefined where it was not asked for. */
   readonly health: PeerHealth | undefined;
 }
 
@@ -166,13 +172,15 @@ export interface Survey {
   readonly waiting: readonly WaitingCall[];
   /** Ended calls of processes that record them. */
   readonly ended: readonly EndedCall[];
-  /** What went wrong lately. */
+  /** The incidents of late. */
   readonly incidents: readonly FoundIncident[];
   /**
    * How many locks and calls were left out: a process lists 1,000 at most, and the answers of all have 32 million
    * characters at most.
    */
   readonly leftOut: number;
-  /** Processes that hold or wait, as others have seen, and have not answered: stopped, cut off, or of an older version. */
+  /**
+   * Processes that hold or wait, as others have seen, and have not answered: stopped, cut off, or of an older version.
+   */
   readonly silent: readonly string[];
 }

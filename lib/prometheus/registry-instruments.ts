@@ -73,7 +73,7 @@ export function prometheusName({ name, unit }: Metric): string {
   return `${name.replaceAll('.', '_')}${unit === 's' ? '_seconds' : ''}`;
 }
 
-/** That of a counter. */
+/** The name of a counter in Prometheus. */
 export function counterName(metric: Metric): string {
   return `${prometheusName(metric)}_total`;
 }

@@ -1,7 +1,7 @@
 import type { StoreContractOptions, StoreOffer } from './store-contract.options.js';
 import type { Trial } from './trial.js';
 
-/** What a rule needs, beside the four operations: an offer of the store, leases of a kind, or means of the suite. */
+/** A need of a rule, beside the four operations: an offer of the store, leases of a kind, or means of the suite. */
 export type Need = StoreOffer | 'expiry' | 'no expiry' | 'stall' | 'restart';
 
 /** One thing that a store must do. */
@@ -19,7 +19,7 @@ export interface Rule {
   readonly check: (trial: Trial) => Promise<void>;
 }
 
-/** What a rule asks for. */
+/** The conditions of a rule. */
 interface Conditions {
   readonly needs?: readonly Need[];
   readonly withinMs?: number;

@@ -14,12 +14,12 @@ export interface TestRunner {
 }
 
 /**
- * What a store may offer beside acquire, renew, release and close: the names of the optional members of `LockStore`; and
+ * An offer of a store beside acquire, renew, release and close: the names of the optional members of `LockStore`; and
  * `search` and `forced`, which are `search` and `onForced` of `Operator`.
  */
 export type StoreOffer = 'open' | 'turns' | 'tickets' | 'operator' | 'messages' | 'search' | 'forced' | 'health' | 'reservesFences';
 
-/** What the suite knows of a store. */
+/** The facts and means of a store that the suite needs. */
 export interface StoreContractOptions {
   /**
    * Makes a store on the same locks as the others that it made, as another process would. The suite opens and closes
@@ -27,7 +27,7 @@ export interface StoreContractOptions {
    */
   readonly connect: () => LockStore | Promise<LockStore>;
   /**
-   * What the store offers: tests of anything else are skipped. A test compares the list with the store. Default:
+   * The offers of the store: tests of anything else are skipped. A test compares the list with the store. Default:
    * nothing.
    */
   readonly offers?: readonly StoreOffer[] | undefined;
@@ -44,11 +44,11 @@ export interface StoreContractOptions {
    * skipped.
    */
   readonly restart?: (() => Promise<void>) | undefined;
-  /** Is given what the store warns of while it is opened. Default: warnings are ignored. */
+  /** Gets the warnings of the store while it is opened. Default: warnings are ignored. */
   readonly warn?: ((message: string) => void) | undefined;
   /**
-   * By what the leases and waits of the tests are multiplied, for a database that takes more than a few milliseconds
-   * for a command. At 1 a test takes up to 3 seconds. Default: 1.
+   * The factor for the leases and waits of the tests, for a database that takes more than a few milliseconds for a
+   * command. At 1 a test takes up to 3 seconds. Default: 1.
    */
   readonly timeScale?: number | undefined;
 }

@@ -42,8 +42,8 @@ const MOST_ROUNDS = 5;
 
 /**
  * Defines the tests of the contract of lock stores, which is `LockStore` with its comments. Call it with the functions
- * of your test runner, at the top of a test file or inside a `describe`. What the store does not offer is skipped; the
- * name of the test says why.
+ * of your test runner, at the top of a test file or inside a `describe`. A test of something that the store does not
+ * offer is skipped; the name of the test says why.
  */
 export function storeContract({ describe, test }: TestRunner, options: StoreContractOptions): void {
   for (const [group, rules] of Object.entries(GROUPS)) {
@@ -60,7 +60,10 @@ export function storeContract({ describe, test }: TestRunner, options: StoreCont
   }
 }
 
-/** Checks a rule; again where it failed because the machine or the database, not the store, was too slow, or a message was lost. */
+/**
+ * Checks a rule; again where it failed because the machine or the database, not the store, was too slow, or a message
+ * was lost.
+ */
 async function check(rule: Rule, options: StoreContractOptions): Promise<void> {
   for (let round = 1; ; round++) {
     const trial = new Trial(options);
@@ -73,7 +76,7 @@ async function check(rule: Rule, options: StoreContractOptions): Promise<void> {
     } catch (thrown) {
       const isInVain = thrown instanceof WaitedInVain;
       const error = isInVain ? thrown.cause : thrown;
-      // What it waited for in vain at the end says nothing of the machine.
+      // The time that a check waited in vain at its end says nothing of the machine.
       const tookMs = (isInVain ? thrown.since : performance.now()) - startedAt;
       const mayBeLost = thrown instanceof NotNotified && round === 1 ? 'a notice did not come, and a message may be lost' : undefined;
       const why = whyVoid(error, tookMs, trial.ms(rule.withinMs)) ?? mayBeLost;

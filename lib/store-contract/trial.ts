@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Busy, HoldRecord, LockStore, Messages, Operator, Place, Tickets, Turns } from '../core/seam/lock-store.js';
 import type { StoreContractOptions } from './store-contract.options.js';
 
-/** A store with whatever it may offer. Rules use what they say they need. */
+/** A store with everything that it may offer. Rules use the offers that they need. */
 export type OfferedStore = LockStore & {
   readonly turns: Turns;
   readonly tickets: Tickets;
@@ -42,7 +42,9 @@ export class Trial {
     this.#other = await this.connect();
   }
 
-  /** One more store, with a prefix of its own if one is given. `prepare` is called before the store is opened. */
+  /**
+   * Makes a further store, with a prefix of its own if one is given. `prepare` is called before the store is opened.
+   */
   async connect(prefix?: string, prepare?: (store: OfferedStore) => void): Promise<OfferedStore> {
     const store = (await this.options.connect()) as OfferedStore;
     prepare?.(store);
@@ -50,7 +52,7 @@ export class Trial {
       this.#stores.add(store);
       this.#listen(store);
     }
-    // It may be one and the same object each time, which is opened once.
+    // `connect` may give one and the same store each time, which is opened once.
     if (!this.#opened.has(store)) {
       await this.#open(store, prefix);
     }
@@ -62,7 +64,7 @@ export class Trial {
     await store.open?.({ prefix, warn: (message) => this.options.warn?.(message) });
   }
 
-  /** Closes a store, and opens it again; makes another one in its place where stores have no `open`. */
+  /** Closes a store, and opens it again; makes another store in its place where stores have no `open`. */
   async reopen(store: OfferedStore): Promise<OfferedStore> {
     await store.close();
     if (!store.open) {
@@ -133,7 +135,7 @@ export class Trial {
     return reply;
   }
 
-  /** What a busy answer says is left of the lease, in milliseconds. The lock has to be held. */
+  /** The rest of the lease by a busy answer. The lock has to be held. */
   async remainingMs(): Promise<number> {
     return (await this.refused()).remainingMs;
   }
@@ -150,8 +152,9 @@ export class Trial {
   }
 
   /**
-   * The names of the places of this key whose turn a store was notified of, as they come; since it was opened last. Each is in it once, as a
-   * message may come twice: a cluster client that moves its subscription has two for a moment.
+   * The names of the places of this key whose turn a store was notified of, as they come; since it was opened last.
+   * Each name is in the list once, as a message may come twice: a cluster client that moves its subscription has two
+   * for a moment.
    */
   turnsOf(store: OfferedStore): readonly string[] {
     return this.#turns.get(store) ?? [];
@@ -175,7 +178,7 @@ export function newPlace(): Place {
   return Object.freeze({ name: randomBytes(8).toString('hex') });
 }
 
-/** The same record with other values; frozen like every record. */
+/** A copy of the record with other values; frozen like every record. */
 export function changed(hold: HoldRecord, changes: Partial<HoldRecord>): HoldRecord {
   return Object.freeze({ ...hold, ...changes });
 }
@@ -185,15 +188,15 @@ export function guestOf(hold: HoldRecord, changes: Partial<HoldRecord> = {}): Ho
   return changed(hold, { id: randomUUID(), ...changes });
 }
 
-/** What renew is given. */
+/** The list of holds for renew. */
 export function listOf(...holds: readonly HoldRecord[]): readonly HoldRecord[] {
   return Object.freeze(holds);
 }
 
-/** The machine was too slow for what was to be checked. */
+/** The machine was too slow for the check. */
 export class TooSlow extends Error {}
 
-/** What `eventually` throws: the last failure of a check that had enough time. */
+/** The error of `eventually`: the last failure of a check that had enough time. */
 export class WaitedInVain extends Error {
   /** When the check began, as `performance.now()` says it. */
   readonly since: number;
@@ -204,7 +207,7 @@ export class WaitedInVain extends Error {
   }
 }
 
-/** The same for a notice. Its message may be lost: it is a hint. */
+/** The error of `notified`. The message of a notice may be lost: it is a hint. */
 export class NotNotified extends WaitedInVain {}
 
 /** Waits until `check`, which looks for a notice, no longer throws. */

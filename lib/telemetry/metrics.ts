@@ -4,7 +4,7 @@ import type { LostReason } from '../core/words/errors.js';
 /** One metric, in the words of OpenTelemetry. */
 export interface Metric {
   readonly name: string;
-  /** As UCUM writes it: `s`, `1`, or what is counted, in braces. */
+  /** As UCUM writes it: `s`, `1`, or the counted things, in braces. */
   readonly unit: string;
   readonly description: string;
   readonly labels: readonly Label[];
@@ -12,7 +12,7 @@ export interface Metric {
 
 /** A metric that shows how values are spread. */
 export interface HistogramMetric extends Metric {
-  /** The upper bounds of its buckets. */
+  /** The upper bounds of the histogram's buckets. */
   readonly buckets: readonly number[];
 }
 
@@ -103,7 +103,7 @@ export const COUNTERS = {
   },
 } as const satisfies Record<string, CounterMetric>;
 
-/** How many there are now. Read when metrics are collected. The sum over processes is that of the application. */
+/** How many there are now. Read when metrics are collected. The sum over processes is the value of the application. */
 export const LEVELS = {
   holds: {
     name: 'distributed_lock.hold.active',
@@ -147,7 +147,7 @@ export const STATES = {
   },
 } as const satisfies Record<string, Metric>;
 
-/** What a value belongs to. */
+/** The labels of a value. */
 export type Labels = Readonly<Partial<Record<Label, string | boolean>>>;
 
 /** The value of a gauge for some labels. */
@@ -159,12 +159,12 @@ export interface Reading {
 /** Takes a value. `traceId` names the trace of the call that it is of, as its exemplar. */
 export type Measure = (value: number, labels: Labels, traceId?: string) => void;
 
-/** What makes the metrics of a backend. */
+/** Makes the metrics of a backend. */
 export interface Instruments {
   histogram(metric: HistogramMetric): Measure;
   counter(metric: Metric): Measure;
   /** A figure that is summed over processes. `read` is called whenever metrics are collected. */
   level(metric: Metric, read: () => Iterable<Reading>): void;
-  /** One that is not. `read` never rejects. */
+  /** A figure that is not summed. `read` never rejects. */
   state(metric: Metric, read: () => Promise<Iterable<Reading>>): void;
 }

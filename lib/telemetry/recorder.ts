@@ -15,7 +15,7 @@ import {
   STATES,
 } from './metrics.js';
 
-/** What an operation failed with, by the code of its error. */
+/** The kind of an operation's failure, by the code of its error. */
 const FAILURES: ReadonlyMap<string, string> = new Map([
   ['LOCK_STORE', 'store'],
   ['LOCK_CONFIGURATION', 'configuration'],
@@ -25,7 +25,7 @@ const FAILURES: ReadonlyMap<string, string> = new Map([
 export class Recorder implements LockTelemetry {
   readonly #names = new Names();
   readonly #sources = new Set<LockSource>();
-  /** The labels of what has been counted, by store and name. */
+  /** The labels of counted values, by store and name. */
   readonly #series = new Map<string, Map<string, Labels>>();
   readonly #histograms: { readonly [key in keyof typeof HISTOGRAMS]: Measure };
   readonly #counters: { readonly [key in keyof typeof COUNTERS]: Measure };
@@ -119,7 +119,7 @@ export class Recorder implements LockTelemetry {
     }
   }
 
-  /** One reading for each series: 0 where it is not so for any of the applications. */
+  /** One reading for each series: 0 where the state is false for one of the applications. */
   async #worst(statesOf: StatesOf): Promise<Iterable<Reading>> {
     const worst = new Map<string, Reading>();
     const healths = [...this.#sources].map(async (source) => [source.store, await source.health()] as const);
@@ -141,15 +141,15 @@ function traceOf({ description }: LockEvent): string | undefined {
   return description === undefined ? undefined : traceIn(description)?.traceId;
 }
 
-/** That a caller goes on without a busy lock is no error. */
+/** A caller that goes on without a busy lock is no error. */
 function refusalOf({ skipped, reason }: Extract<LockEvent, { type: 'refused' }>): Labels {
   return skipped ? { 'distributed_lock.outcome': 'skipped' } : { 'error.type': reason };
 }
 
-/** What a health says of a state; undefined where that is not known. */
+/** The states in a health; undefined where a state is not known. */
 type StatesOf = (health: LockHealth) => Iterable<{ readonly isSo: boolean | undefined; readonly labels?: Labels }>;
 
-/** One of its kind for each metric of a list. */
+/** Makes one object for each metric of a list. */
 function made<Key extends string, Listed, Made>(
   metrics: { readonly [key in Key]: Listed },
   make: (metric: Listed) => Made,
@@ -157,11 +157,11 @@ function made<Key extends string, Listed, Made>(
   return Object.fromEntries(Object.entries<Listed>(metrics).map(([key, metric]) => [key, make(metric)])) as { [key in Key]: Made };
 }
 
-/** How many names there may be; more would fill the memory of what counts. */
+/** How many names there may be; more would fill the memory of the backend. */
 const MOST = 200;
 const OTHER = '_other';
 
-/** The names that are counted. The first ones keep theirs, and later ones are counted together. */
+/** The names that are counted. The first names keep theirs, and later names are counted together. */
 class Names {
   readonly #known = new Set<string>();
 
@@ -177,11 +177,14 @@ class Names {
   }
 }
 
-/** The series of one gauge. A series that was read once is 0 where nothing counts for it now: backends keep the last value. */
+/**
+ * The series of one gauge. A series that was read once is 0 where nothing counts for it now: backends keep the last
+ * value.
+ */
 class Level {
   readonly #series = new Map<string, Labels>();
 
-  /** One reading for each series: the sum of those with its labels. */
+  /** One reading for each series: the sum of the readings with its labels. */
   sum(readings: Iterable<Reading>): readonly Reading[] {
     const sums = new Map([...this.#series.keys()].map((series) => [series, 0]));
     for (const { labels, value } of readings) {
@@ -193,7 +196,7 @@ class Level {
   }
 }
 
-/** The same in a second copy of this package, which may be in the process too. */
+/** A registered symbol: a second copy of this package, which may be in the process too, has the same one. */
 const RECORDER = Symbol.for('nestjs-distributed-lock.recorder');
 
 /**

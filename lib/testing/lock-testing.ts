@@ -20,7 +20,10 @@ export interface LockTestingOptions {
 
 /** Which store is meant. */
 export interface OfStore {
-  /** The name under which the store is registered. Default: `'default'` for one lock, and all stores for a fault of the store. */
+  /**
+   * The name under which the store is registered. Default: `'default'` for one lock, and all stores for a fault of the
+   * store.
+   */
   store?: string | undefined;
 }
 
@@ -29,31 +32,35 @@ export interface StoreAwayOptions {
   /** The name under which the store is registered. Default: all stores. */
   store?: string | undefined;
   /**
-   * `'failing'`: commands are not done, and fail at once, as where connections are refused. `'silent'`: they are not done,
-   * and fail after the time that they have, a second at most, as where the network drops them. Default: `'failing'`.
+   * `'failing'`: commands are not done, and fail at once, as where connections are refused. `'silent'`: they are not
+   * done, and fail after the time that they have, a second at most, as where the network drops them. Default:
+   * `'failing'`.
    */
   as?: AwayAs | undefined;
 }
 
 /** Options of `holdElsewhere`. */
 export interface HoldElsewhereOptions extends OfStore {
-  /** After this long the lock ends by itself, as that of a process that crashed. Default: not before it is released. */
+  /**
+   * After this long the lock ends by itself, as the lock of a process that crashed does. Default: not before it is
+   * released.
+   */
   ttl?: Duration | undefined;
 }
 
 /** A lock that another process has, as far as the code under test can see. */
 export interface LockElsewhere extends AsyncDisposable {
-  /** Releases it: who waits for it has it next. Once more does nothing. */
+  /** Releases the lock: the next waiter has it then. A second call does nothing. */
   release(): Promise<void>;
 }
 
-/** What the code that holds a lock can be told of its loss. A loss as `'released'` is made by the code itself alone. */
+/** The reason of a loss that a test can make. A loss as `'released'` is made by the code itself alone. */
 export type LossToTest = Exclude<LostReason, 'released'>;
 
 const LOSSES: readonly unknown[] = ['expired', 'forced', 'maxHold', 'shutdown'] satisfies LossToTest[];
 
 /**
- * The locks of a test in the hands of the test: faults to make, and what was locked. Give it to
+ * The locks of a test in the hands of the test: faults to make, and the locks that were taken. Give it to
  * `LockModule.forTesting({ controller })`, one for each application; `app.get(LockTesting)` then finds it.
  *
  * Its timers are the global ones, so fake timers replace them.
@@ -69,7 +76,7 @@ export class LockTesting implements LockTestController {
     this.#expires = options.expires ?? false;
   }
 
-  /** What `LockModule.forTesting()` makes the stores with. Throws `LockConfigurationError` where it is called twice. */
+  /** Makes the stores for `LockModule.forTesting()`. Throws `LockConfigurationError` where it is called twice. */
   storesFor(names: readonly string[]): Readonly<Record<string, LockStore>> {
     if (this.#stores.size > 0) {
       throw new LockConfigurationError(
@@ -82,14 +89,14 @@ export class LockTesting implements LockTestController {
     return Object.fromEntries(this.#stores);
   }
 
-  /** What writes down the locks that are taken. */
+  /** Writes down the locks that are taken. */
   get telemetry(): LockTelemetry {
     return this.#taken;
   }
 
   /**
-   * Another process has the lock from here on. Rejects with a `LockNotAcquiredError` where the lock is taken, and with a
-   * `LockConfigurationError` for a store that is unknown.
+   * Another process has the lock from here on. Rejects with a `LockNotAcquiredError` where the lock is taken, and with
+   * a `LockConfigurationError` for a store that is unknown.
    */
   async holdElsewhere(key: string, options: HoldElsewhereOptions = {}): Promise<LockElsewhere> {
     const site = 'LockTesting.holdElsewhere';
@@ -106,8 +113,8 @@ export class LockTesting implements LockTestController {
   }
 
   /**
-   * The present holder of the lock loses it, for that reason: the signal of its code aborts before this returns, and the lock
-   * is free. Default: `'expired'`. Rejects with a `LockConfigurationError` where nobody holds it.
+   * The present holder of the lock loses it, for that reason: the signal of its code aborts before this returns, and
+   * the lock is free. Default: `'expired'`. Rejects with a `LockConfigurationError` where nobody holds it.
    */
   async lose(key: string, reason: LossToTest = 'expired', options: OfStore = {}): Promise<void> {
     const site = 'LockTesting.lose';
@@ -118,7 +125,10 @@ export class LockTesting implements LockTestController {
     await this.#storeOf(options.store, site).lose(checkKey(key, site), reason);
   }
 
-  /** The store cannot be reached until `storeBack()`. Locks that are held stay held; with `expires` they are lost after their ttl. */
+  /**
+   * The store cannot be reached until `storeBack()`. Locks that are held stay held; with `expires` they are lost after
+   * their ttl.
+   */
   storeAway(options: StoreAwayOptions = {}): void {
     const site = 'LockTesting.storeAway';
     checkOptions(site, options, { store: true, as: true });
@@ -141,9 +151,9 @@ export class LockTesting implements LockTestController {
   }
 
   /**
-   * The store grants at once, and its answer takes so long to arrive, until this is called with 0. Where that is longer than a command
-   * may take, a quarter of the ttl and 1 s at most, the call fails with a `LockStoreError` when its `wait` is over, and the grant is
-   * released. A call that takes over the lease of the call before asks no store.
+   * The store grants at once, and its answer takes `ms` to arrive, until `delayGrants(0)` is called. A command may take
+   * a quarter of the ttl, 1 s at most. Where `ms` is longer, the call fails with a `LockStoreError` when its `wait` is
+   * over, and the grant is released. A call that takes over the lease of the call before asks no store.
    */
   delayGrants(ms: Duration, options: OfStore = {}): void {
     const site = 'LockTesting.delayGrants';
@@ -154,12 +164,15 @@ export class LockTesting implements LockTestController {
     }
   }
 
-  /** What the code under test has locked so far, in that order, with the order in which it was released. A copy. */
+  /**
+   * The locks that the code under test has taken so far, in that order, with the order in which they were released. A
+   * copy.
+   */
   locksTaken(): readonly TakenLock[] {
     return this.#taken.list;
   }
 
-  /** Forgets what was taken so far, such as what the preparation of a test has locked. */
+  /** Forgets the locks that were taken so far, such as those of the preparation of a test. */
   forgetTaken(): void {
     this.#taken.clear();
   }

@@ -10,7 +10,10 @@ export interface TakenLock {
    * ticket.
    */
   readonly how: 'acquired' | 'reentered' | 'joined';
-  /** The keys that the calls around this one have, the outermost first, each once. Keys of one call are not inside each other. */
+  /**
+   * The keys that the calls around this one have, the outermost first, each once. Keys of one call are not inside each
+   * other.
+   */
   readonly inside: readonly string[];
   /** Where the call stands in the code: `Class.method`, its option `by`, or the method of `LockService`. */
   readonly site: string;

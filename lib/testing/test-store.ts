@@ -5,7 +5,7 @@ import type { AcquireReply, ForcedListener, FoundLock, HoldRecord, Place, Stored
 import type { StoreHealth } from '../core/words/lock-health.js';
 import { MemoryLockStore } from '../stores/memory/memory-lock-store.js';
 
-/** What a store that is away does with a command: it fails at once, or answers nothing until the command's time is over. */
+/** How a store that is away treats a command: it fails at once, or answers nothing until the command's time is over. */
 export type AwayAs = 'failing' | 'silent';
 
 const ELSEWHERE = 'elsewhere (pid 1) LockTesting.holdElsewhere';
@@ -17,7 +17,7 @@ const ENDLESS_MS = 365 * 24 * 3_600_000;
 export class TestStore extends MemoryLockStore {
   #away: AwayAs | undefined;
   #grantDelayMs = 0;
-  /** What the code of a lock that is released by force is told. */
+  /** The reason that the code of a lock gets when the lock is released by force. */
   #reason: LostReason = 'forced';
   #turnListeners: TurnListener[] = [];
   /** Ends the commands that get no answer. */
@@ -68,7 +68,7 @@ export class TestStore extends MemoryLockStore {
     return hold;
   }
 
-  /** Releases what another process holds; works also while this process cannot reach the store. */
+  /** Releases a lock that another process holds; works also while this process cannot reach the store. */
   async releaseElsewhere(hold: HoldRecord): Promise<void> {
     await super.release(hold);
   }
@@ -171,7 +171,10 @@ export class TestStore extends MemoryLockStore {
     await super.close();
   }
 
-  /** Rejects as a store does that cannot be reached, while this one is away. Without a wait where it is not. */
+  /**
+   * Rejects while this store is away, as a store does that cannot be reached. Undefined, without a wait, where it is
+   * not away.
+   */
   #reach(key: string, limitMs = LONGEST_COMMAND_MS): Promise<void> | undefined {
     return this.#away && this.#fail(key, this.#away, limitMs);
   }
@@ -203,7 +206,10 @@ export class TestStore extends MemoryLockStore {
     return reply;
   }
 
-  /** What takes longer than a command may is not waited for: the grant stands, and its caller releases it. */
+  /**
+   * Delays a grant. A delay that is longer than the command may take is not waited for: the grant stands, and its
+   * caller releases it.
+   */
   async #delay({ key, limitMs }: HoldRecord): Promise<void> {
     const delayMs = this.#grantDelayMs;
     if (delayMs > 0) {
@@ -215,7 +221,7 @@ export class TestStore extends MemoryLockStore {
   }
 }
 
-/** What a store says that did not answer within a time, or cannot be reached. */
+/** The error of a store that did not answer within a time, or cannot be reached. */
 function failure(key: string, withinMs: number | undefined, calls: string): LockStoreError {
   const what = withinMs === undefined ? 'cannot be reached' : `did not answer within ${Math.round(withinMs)} ms`;
   return new LockStoreError(`Lock "${key}": the store ${what}, since the test called ${calls} ends that.`, key, {
@@ -223,7 +229,7 @@ function failure(key: string, withinMs: number | undefined, calls: string): Lock
   });
 }
 
-/** What another process holds is in no process of this store. */
+/** A lock that another process holds is in no process of this store. */
 function shownElsewhere<Stored extends StoredLock>(stored: Stored): Stored {
   return stored.by === ELSEWHERE ? { ...stored, processes: [] } : stored;
 }

@@ -4,7 +4,7 @@ import { EnteredTickets } from '../core/entering/entered-tickets.js';
 import { checkMaxLength, type EnterTicketsOptions } from '../nest/current-tickets.js';
 import { TICKETS_HEADER } from './names.js';
 
-/** What Express and Fastify have in common, of a request. */
+/** The part of a request that Express and Fastify have in common. */
 export interface TicketsRequest {
   readonly headers: Record<string, string | string[] | undefined>;
   readonly headersDistinct?: Record<string, string[] | undefined>;
@@ -12,19 +12,20 @@ export interface TicketsRequest {
   readonly rawHeaders?: string[];
 }
 
-/** The same of a response. */
+/** The part of a response that Express and Fastify have in common. */
 export interface TicketsResponse {
   readonly writableEnded: boolean;
   once(event: 'finish' | 'close', listener: () => void): unknown;
   end(...args: never[]): unknown;
 }
 
-/** What `app.use()` takes. */
+/** The middleware that `app.use()` takes. */
 export type TicketsMiddleware = (request: TicketsRequest, response: TicketsResponse, next: (error?: unknown) => void) => void;
 
 /**
- * Lets incoming HTTP requests, on Express and Fastify, enter the locks whose tickets they carry in the header `lock-tickets`: guards,
- * pipes, handlers and resolvers of GraphQL run inside. `app.use(acceptTickets())` in `main.ts`. The header is taken out of the request.
+ * Lets incoming HTTP requests, on Express and Fastify, enter the locks whose tickets they carry in the header
+ * `lock-tickets`: guards, pipes, handlers and resolvers of GraphQL run inside. `app.use(acceptTickets())` in `main.ts`.
+ * The header is taken out of the request.
  *
  * For services that trust all who can send them requests. A header that is malformed or too long is answered with 400.
  */
@@ -75,8 +76,8 @@ function takeOut({ headers, headersDistinct, rawHeaders = [] }: TicketsRequest):
 }
 
 /**
- * The connection has ended. Where the client has gone, what still runs was begun inside the client's lock: it stays inside until it ends the
- * response, which is never finished then.
+ * The connection has ended. Where the client has gone, code that still runs was begun inside the client's lock: it
+ * stays inside until it ends the response, which is never finished then.
  */
 function leaveAtEnd(response: TicketsResponse, leave: () => void): void {
   if (response.writableEnded) {

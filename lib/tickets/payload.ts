@@ -7,9 +7,10 @@ import { TICKETS_FIELD } from './names.js';
 export type WithTickets<Payload extends object> = Payload & { readonly [TICKETS_FIELD]?: string };
 
 /**
- * The payload of a message or job, with the field `lockTickets` where the running code is inside a lock; else the payload itself. For
- * `client.send(pattern, withTickets(payload))` and `queue.add(name, withTickets(data))`. Brokers and queues keep it, so use it where they
- * are trusted, and where the lock's holder waits for the answer. Throws `LockConfigurationError` for a payload that is no plain object.
+ * The payload of a message or job, with the field `lockTickets` where the running code is inside a lock; otherwise the
+ * payload itself. For `client.send(pattern, withTickets(payload))` and `queue.add(name, withTickets(data))`. Brokers
+ * and queues keep the payload, so use `withTickets` where they are trusted, and where the lock's holder waits for the
+ * answer. Throws `LockConfigurationError` for a payload that is no plain object.
  */
 export function withTickets<Payload extends object>(payload: Payload): WithTickets<Payload> {
   if (!isPlain(payload)) {
@@ -50,7 +51,10 @@ function hasTickets(payload: unknown): payload is { [name: string]: unknown } {
   return isFields(payload) && Object.hasOwn(payload, TICKETS_FIELD);
 }
 
-/** A copy of anything else would not be sent as what it is: a date, a record with headers, an object with `toJSON`. */
+/**
+ * A copy of any other object would not be sent as the original is: a date, a record with headers, an object with
+ * `toJSON`.
+ */
 function isPlain(payload: object): boolean {
   return isFields(payload) && [Object.prototype, null].includes(Object.getPrototypeOf(payload) as object | null);
 }

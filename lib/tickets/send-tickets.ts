@@ -5,14 +5,15 @@ import { TICKETS_HEADER } from './names.js';
 
 /**
  * The header `lock-tickets` for a request to a service that is trusted; empty outside of any lock. For `fetch`:
- * `fetch(url, { redirect: 'error', headers: { ...ticketHeaders() } })`. A redirect would take the header to another host.
+ * `fetch(url, { redirect: 'error', headers: { ...ticketHeaders() } })`. A redirect would take the header to another
+ * host.
  */
 export function ticketHeaders(): Record<string, string> {
   const text = makeTickets();
   return text === undefined ? {} : { [TICKETS_HEADER]: text };
 }
 
-/** What is used of an instance of axios, of whichever version. */
+/** The part that is used of an instance of axios, of whichever version. */
 export interface AxiosLike {
   readonly interceptors: { readonly request: { use(...args: never[]): unknown } };
   getUri(...args: never[]): string;
@@ -33,9 +34,10 @@ interface Axios {
 }
 
 /**
- * Has an instance of axios (`httpService.axiosRef` of `@nestjs/axios`) send the tickets of the locks that the running code is inside of, in
- * the header `lock-tickets`, to these origins alone: `sendTickets(axios, 'http://stock:3000')`. A redirected request has no tickets; with the
- * adapter `fetch` a redirect is an error. Throws `LockConfigurationError` for what is no instance of axios, or no origin.
+ * Has an instance of axios (`httpService.axiosRef` of `@nestjs/axios`) send the tickets of the locks that the running
+ * code is inside of, in the header `lock-tickets`, to these origins alone: `sendTickets(axios, 'http://stock:3000')`. A
+ * redirected request has no tickets; with the adapter `fetch` a redirect is an error. Throws `LockConfigurationError`
+ * for an instance that is not of axios, and for an invalid origin.
  */
 export function sendTickets(instance: AxiosLike, to: string | readonly string[]): void {
   const axios = instance as unknown as Axios;

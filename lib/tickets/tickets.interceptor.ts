@@ -4,11 +4,12 @@ import { checkMaxLength, type EnterTicketsOptions } from '../nest/current-ticket
 import { enterTicketsOf } from './payload.js';
 
 /**
- * Lets incoming messages and events of microservices enter the locks whose tickets they carry: pipes and handlers run inside, and so do
- * Observables that handlers return, until they end. The tickets are taken out of the payload first. Requests over HTTP pass: see
- * `acceptTickets()`.
+ * Lets incoming messages and events of microservices enter the locks whose tickets they carry: pipes and handlers run
+ * inside, and so do Observables that handlers return, until they end. The tickets are taken out of the payload first.
+ * Requests over HTTP pass unchanged: see `acceptTickets()`.
  *
- * For services that trust all who can send them messages. A payload with malformed tickets is refused with a `LockConfigurationError`.
+ * For services that trust all who can send them messages. A payload with malformed tickets is refused with a
+ * `LockConfigurationError`.
  */
 export class TicketsInterceptor implements NestInterceptor {
   readonly #options: EnterTicketsOptions;

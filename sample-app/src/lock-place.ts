@@ -32,7 +32,10 @@ const PLACES: Readonly<Record<LockPlace['store'], (environment: NodeJS.ProcessEn
   }),
 };
 
-/** What `LOCK_STORE` names; unset, Redis where there is a `REDIS_URL`, and else memory. Throws `StartUpError` for a value of no use. */
+/**
+ * The place that `LOCK_STORE` names; unset, Redis where there is a `REDIS_URL`, and else memory. Throws `StartUpError`
+ * for a value of no use.
+ */
 export function readLockPlace(environment: NodeJS.ProcessEnv): LockPlace {
   const store = environment['LOCK_STORE'] || (environment['REDIS_URL'] ? 'redis' : 'memory');
   if (!Object.hasOwn(PLACES, store)) {

@@ -4,7 +4,7 @@ import { readLockPlace, type LockPlace } from './lock-place.js';
 import { StartUpError } from './start-up.error.js';
 import { readPostgresUrl } from './url-variable.js';
 
-/** What the environment decides. An empty variable counts as unset. */
+/** The settings that the environment decides. An empty variable counts as unset. */
 export class Settings {
   readonly port: number;
   /** A PostgreSQL server; undefined for the embedded database. */
@@ -15,7 +15,7 @@ export class Settings {
   /** Where spans are printed; undefined for nowhere. */
   readonly traces: 'console' | undefined;
 
-  /** What operators log in with: another one at each start, unless it is set. */
+  /** The password of operators: another one at each start, unless it is set. */
   readonly operatorToken: string;
   /** Whether it is known already, and need not be printed. */
   readonly isTokenSet: boolean;

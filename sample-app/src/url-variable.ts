@@ -9,12 +9,12 @@ export function readRedisUrl(variable: string, text: string | undefined): string
   return readUrl(variable, text, REDIS);
 }
 
-/** The same for PostgreSQL. */
+/** The URL of a PostgreSQL server in a variable. */
 export function readPostgresUrl(variable: string, text: string | undefined): string | undefined {
   return readUrl(variable, text, POSTGRES);
 }
 
-/** The same for MySQL. */
+/** The URL of a MySQL server in a variable. */
 export function readMySqlUrl(variable: string, text: string | undefined): string | undefined {
   return readUrl(variable, text, MYSQL);
 }

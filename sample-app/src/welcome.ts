@@ -2,7 +2,7 @@ import { describeLockPlace } from './lock-place.js';
 import { OPERATOR } from './operations/operator.guard.js';
 import type { Settings } from './settings.js';
 
-/** What a newcomer is told after the start: what is in use, and what to try next. */
+/** The welcome to a newcomer after the start: the parts that are in use, and the next steps to try. */
 export function welcome(url: string, { locks, databaseUrl, operatorToken, isTokenSet }: Settings, database: string): string {
   const curl = `curl -w '\\n'`;
   const json = `-H 'content-type: application/json'`;

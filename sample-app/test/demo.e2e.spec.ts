@@ -47,7 +47,7 @@ async function isRefused(port: number): Promise<boolean> {
   }
 }
 
-/** What the demo is told of the locks, and nothing that the tests' own environment tells of them. */
+/** The environment that tells the demo about the locks. The tests' own environment is kept out. */
 type Choices = Partial<Record<'LOCK_STORE' | 'REDIS_URL' | 'REDIS_URLS' | 'DATABASE_URL' | 'MYSQL_URL' | 'PATH', string>>;
 
 const NO_CHOICES: Choices = { LOCK_STORE: '', REDIS_URL: '', REDIS_URLS: '', DATABASE_URL: '', MYSQL_URL: '' };

@@ -6,7 +6,7 @@ import { Database } from '../src/database/database.js';
 import type { LockPlace } from '../src/lock-place.js';
 import { Settings } from '../src/settings.js';
 
-/** What a test decides about an application. */
+/** The choices of a test for an application. */
 export interface Choices {
   readonly locks?: LockPlace;
   readonly lockWait?: Duration;
@@ -15,7 +15,7 @@ export interface Choices {
 
 /** The sample application on a free port, with a database that other ones of the same test may share. */
 export async function startApplication(database: Database, choices: Choices = {}): Promise<NestExpressApplication> {
-  // What a test claims of waits, it says itself.
+  // A test sets its own `lockWait` where it claims something about waits.
   const { locks = { store: 'memory' }, lockWait = '2m', change = (builder) => builder } = choices;
   const builder = Test.createTestingModule({ imports: [AppModule] })
     .overrideProvider(Settings)

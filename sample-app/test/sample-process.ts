@@ -10,7 +10,7 @@ export class SampleProcess {
   readonly #child;
   /** Resolves to the exit code when it has ended and all is read that it printed. */
   readonly exitCode: Promise<number | null>;
-  /** What it printed, errors included. */
+  /** The printed text, errors included. */
   output = '';
 
   constructor(environment: NodeJS.ProcessEnv) {

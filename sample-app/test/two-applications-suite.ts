@@ -22,7 +22,7 @@ function credit(apps: readonly NestExpressApplication[], times: number): Promise
   return Promise.all(Array.from({ length: times }, (_, index) => post(apps, index, '/customers/1/credit', { amount: '1.00' })));
 }
 
-/** What two applications on one database are to do, with their locks in each of these places. */
+/** The tests of two applications on one database, with their locks in each of these places. */
 export function twoApplications(places: readonly (keyof typeof SHARED_PLACES)[]): void {
   describe.each(places)('two applications on one database, with locks in %s', twoApplicationsIn);
 }

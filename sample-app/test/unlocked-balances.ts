@@ -3,7 +3,7 @@ import type { Balance } from '../src/balance/balance.js';
 import { BalanceRepository } from '../src/balance/balance.repository.js';
 import { BalanceService } from '../src/balance/balance.service.js';
 
-/** The same service with the decorator removed. */
+/** The balance service with the decorator removed. */
 class UnlockedBalanceService extends BalanceService {
   override async credit(customerId: string, amount: bigint): Promise<Balance> {
     return this.change(customerId, amount);

@@ -67,7 +67,7 @@ test('the doctor tries to write on each master', async () => {
 });
 
 test('a login that is wrong, and a server that is no Cluster, are named with the next step', async () => {
-  // What the nodes answered, and that the connections to them were closed, may come in any order.
+  // The answers of the nodes, and the closing of the connections to them, may come in any order.
   const wrong = await cliUntil({ ...env, LOCKS_PASSWORD: `wrong-${PASSWORD}` }, ['list'], ({ err }) => err.startsWith('Redis refused '));
   expect(wrong).toMatchObject({ code: 3, out: '' });
   expect(wrong.err).toMatch(/^Redis refused .*Correct the user name and password.*\n$/);

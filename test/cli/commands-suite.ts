@@ -17,7 +17,7 @@ const LEASE_MS = 60_000;
 /** Longer than the tests: several programs start, one after the other, while a call waits. */
 const WAIT_MS = 300_000;
 
-/** What `processes --json` has of this one. */
+/** The part of `processes --json` that is about this process. */
 interface Listed {
   readonly pid: number;
   readonly held: number;
@@ -25,7 +25,10 @@ interface Listed {
   readonly health?: { readonly status: string };
 }
 
-/** What the commands do, whichever store has the locks. Where it carries no messages, processes are not asked. */
+/**
+ * The effects of the commands, whichever store has the locks. Where the store carries no messages, processes are not
+ * asked.
+ */
 export function describeCommands(given: () => CliStore, { messages = true } = {}): void {
   const asking = messages ? test : test.skip;
 
@@ -42,7 +45,10 @@ export function describeCommands(given: () => CliStore, { messages = true } = {}
     return cli(given().env, words);
   }
 
-  /** Runs it until processes have said what is looked for: a command waits 300 ms for the answers of those that it does not know yet. */
+  /**
+   * Runs the command until processes have said what is looked for: a command waits 300 ms for the answers of processes
+   * that it does not know yet.
+   */
   function runUntil(isSaid: (out: string) => boolean, ...words: string[]): Promise<CliRun> {
     return cliUntil(given().env, words, ({ out }) => isSaid(out));
   }

@@ -13,7 +13,7 @@ let env: NodeJS.ProcessEnv;
 
 beforeAll(async () => {
   server = await RedisServer.start();
-  // What the application has there stays.
+  // The application's own keys there stay.
   await server.client.set('lock:lock:{mine}', 'kept');
   env = { LOCKS_REDIS: server.url };
 });

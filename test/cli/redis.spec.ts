@@ -104,7 +104,7 @@ test('the doctor fails where memory is full, and warns before that', async () =>
   };
   const roomy = await withMost((used) => used * 100);
   let nearly = roomy;
-  // What other connections use changes meanwhile, and others may be late.
+  // The memory that other connections use changes meanwhile, and others may be late.
   await until('a server that is nearly full', async () => {
     nearly = await withMost((used) => Math.round(used * 1.05));
     return nearly.code === 0 && nearly.out.includes('of maxmemory is in use');

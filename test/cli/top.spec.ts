@@ -112,7 +112,7 @@ test('top fits a terminal that is resized, as small as it may be', async () => {
     await until('a small screen', () => terminal.screen.lines[1] === '1 process');
     terminal.resize(24, 80);
     await shows(terminal, 'OLDEST LOCKS, 12 to 24 of 60');
-    // What was painted for the size of before may have come after the new one.
+    // The screen for the size of before may have been painted after the new one.
     const before = terminal.screen.scrolled;
     terminal.type('\u001b[H');
     await shows(terminal, 'OLDEST LOCKS, 1 to 13 of 60');

@@ -315,7 +315,7 @@ describe('a candidacy that ends', () => {
     await one.stop();
     await pass(60_000);
     expect([first.runs.length, second.runs.length]).toEqual([1, 0]);
-    // What has ended is not told to end.
+    // Code that has ended is not told to end.
     expect(first.events).toEqual(['standby', 'elected', 'ended returned']);
     expect(first.runs[0]?.signal.aborted).toBe(false);
     expect(await second.locks.operations.inspect('role')).toBeNull();

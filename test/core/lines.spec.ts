@@ -75,8 +75,8 @@ const failureOf = (call: Promise<unknown>): Promise<unknown> => call.then(() => 
 
 describe('a cycle that other processes tell of', () => {
   /**
-   * A call of `waiting` inside `outer`, which waits for `inner`; how it ends when it is told of a cycle, in which it got its lock last and
-   * so has to give way.
+   * A call of `waiting` inside `outer`, which waits for `inner`. Resolves to how it ends when it is told of a cycle in
+   * which it got its lock last, so that it has to give way.
    */
   async function told(waiting: LockService, enter: <T>(body: (fence: number) => Promise<T>) => Promise<T>): Promise<unknown> {
     const inner = await others.acquire('inner');

@@ -16,7 +16,7 @@ const RUNS = Number(MODEL_RUNS);
 interface Sample {
   readonly code: string;
   readonly method: string;
-  /** What a template may name; `''` is bound by what hides it. */
+  /** The names that a template may use; `''` is bound by a pattern that hides the name. */
   readonly names: readonly string[];
   /** Arguments in which the value of `names[n]` is `valueN`. */
   readonly args: readonly unknown[];
@@ -38,7 +38,7 @@ const MINIFIERS: Readonly<Record<string, Build>> = {
   'terser, without unused parameters': async (code) => (await terser(code, { compress: { keep_fargs: false } })).code as string,
 };
 
-/** What renames, but not to short names. */
+/** Builds that rename, but not to short names. */
 const BUILDS: Readonly<Record<string, Build>> = {
   ...MINIFIERS,
   'no tool': (code) => code,

@@ -162,7 +162,7 @@ describe('a survey', () => {
   });
 });
 
-/** What another application still uses: no one closes it. */
+/** A store that another application still uses: no one closes it. */
 const stayOpen = (): Promise<void> => Promise.resolve();
 
 test.each([

@@ -47,7 +47,10 @@ beforeEach(() => {
 });
 afterEach(() => store.close());
 
-/** One call after the other that want `k`, all at once; what each gives. The first has the lock when the others come. */
+/**
+ * Calls one after the other that want `k`, all at once; resolves to their results. The first has the lock when the
+ * others come.
+ */
 async function crowd<T>(bodies: readonly (() => T | Promise<T>)[], options: LockOptions = {}, locks = makeLocks(store)): Promise<T[]> {
   return Promise.all(bodies.map((body) => locks.withLock('k', options, body)));
 }

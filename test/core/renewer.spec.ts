@@ -33,7 +33,10 @@ class WatchedStore extends MemoryLockStore {
   }
 }
 
-/** Follows the time that is played, but for a wall clock that may be set, and code that keeps the event loop for a while. */
+/**
+ * Follows the time that is played, but for a wall clock that may be set, and code that keeps the event loop for a
+ * while.
+ */
 class StubbedClock implements Clock {
   jump = 0;
   worked = 0;

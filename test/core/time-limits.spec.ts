@@ -49,7 +49,7 @@ test.each([
   await jest.advanceTimersByTimeAsync(most + 2);
   expect(ended).toMatchObject({ code: 'LOCK_STORE' });
   expect(((await ending) as number) - startedAt).toBeLessThanOrEqual(most + 1);
-  // What it had taken by then is given back.
+  // The locks that it had taken by then are released.
   await jest.advanceTimersByTimeAsync(12_000);
   expect(await Promise.all(['a', 'b', 'c', 'd', 'e'].map((key) => store.inspect(key)))).toEqual(Array.from({ length: 5 }, () => null));
 });

@@ -30,7 +30,9 @@ export function checkState(state: State): void {
   }
 }
 
-/** What is sure to happen where nothing goes wrong any more: every call gets its turn, and every lock is free, within a bound. */
+/**
+ * The guarantees where nothing goes wrong any more: every call gets its turn, and every lock is free, within a bound.
+ */
 export class Progress {
   readonly #moves: Moves;
   readonly #scope: Scope;
@@ -101,8 +103,8 @@ export class Progress {
 }
 
 /**
- * At once, where nothing went wrong: each release wakes the next. Otherwise a lease, for each process that may be gone or slow a claim window
- * and the recheck after it, and the latest recheck.
+ * The bound: at once, where nothing went wrong, since each release wakes the next. Otherwise a lease; a claim window
+ * and the recheck after it for each process that may be gone or slow; and the latest recheck.
  */
 function boundOf({ processes, keys, kinds }: Scope, faults: number): number {
   if (faults === 0) {

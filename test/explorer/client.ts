@@ -19,7 +19,10 @@ const MOST_SERVED = 3;
 /** For how long after its sender gave up a command may be carried out. */
 const LATEST_MS = 1_000;
 
-/** One process: what core does, as far as a store can tell. Each method is one step, and changes the state that it was made for. */
+/**
+ * One process: it does as core does, as far as a store can tell. Each method is one step, and changes the state that it
+ * was made for.
+ */
 export class Client {
   readonly #state: State;
   readonly #number: number;

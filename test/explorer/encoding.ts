@@ -3,8 +3,8 @@ import { START_MS } from './scope.js';
 import { isGone, type Lease, type State, type Transit } from './state.js';
 
 /**
- * A text that two states share where they differ in nothing that matters: times count from now, fences by their order where the clock has
- * passed them, and processes, which are all alike, are in the order of what they do.
+ * A text that two states share if they differ in nothing that matters. Times count from now. Fences count by their
+ * order where the clock has passed them. Processes, which are all alike, are in the order of their texts.
  */
 export function encode(state: State): string {
   const own = state.processes.map((_, at) => encodeProcess(state, at, (name) => name.replace(/[0-9]/, '*')));

@@ -25,7 +25,10 @@ interface Reached {
   readonly number: number;
 }
 
-/** Looks at every state that can be reached within a scope, breadth first, until there is none left, or one breaks a promise. */
+/**
+ * Looks at every state that can be reached within a scope, breadth first, until there is none left, or one breaks a
+ * promise.
+ */
 export function explore(scope: Scope, server: Server, mostStates: number): Exploration {
   const moves = new Moves(scope, server);
   const progress = new Progress(scope, moves);

@@ -10,7 +10,10 @@ export interface Move {
   readonly run: (state: State) => void;
 }
 
-/** What may happen next. Each process, each command and each message may be next; time passes once nothing else has to happen first. */
+/**
+ * The moves that may come next. Each process, each command and each message may be next; time passes once nothing else
+ * has to happen first.
+ */
 export class Moves {
   readonly #scope: Scope;
   readonly #server: Server;
@@ -30,7 +33,7 @@ export class Moves {
         moves.push(...this.#timers(state, at));
       }
     });
-    // What is on its way arrives, and what is due happens, before time passes: later is a fault.
+    // Messages on their way arrive, and due timers fire, before time passes: later is a fault.
     const mayWait = moves.every(({ who }) => who === LATE);
     state.processes.forEach((process, at) => {
       if (process.state === 'up') {
@@ -126,7 +129,7 @@ export class Moves {
     return steps.map(({ what }, index) => this.#move(at, what, (client) => client.due()[index]?.run()));
   }
 
-  /** What a user does: begins a call, ends one, gives one up. */
+  /** The moves of a user: begins a call, ends one, gives one up. */
   #choices({ processes }: State, at: number): Move[] {
     const moves: Move[] = [];
     const { calls } = processes[at] as State['processes'][number];

@@ -1,4 +1,7 @@
-/** What is explored: how many of what there are, and what may go wrong. Everything within a scope is explored, in every order. */
+/**
+ * The scope of an exploration: the number of processes, calls and keys, and the faults that may happen. Everything
+ * within a scope is explored, in every order.
+ */
 export interface Scope {
   readonly name: string;
   readonly processes: number;
@@ -29,19 +32,22 @@ export type Flaw =
   | 'releases a lease that is over';
 
 /**
- * What may go wrong. `lost`: a command, a reply or a message. `doubled`: the same, carried out twice. `late`: it stays on its way for as long as
- * it likes. `stopped`: a process takes no step until it goes on. `crashed`: a process ends, and the server sees its connection close; `cut`: the
- * server does not. `ahead` and `back`: the server's clock is set. `flushed`: the server loses its keys. `forced`: an operator releases a lock.
+ * The kinds of faults. `lost`: a command, a reply or a message is lost. `doubled`: one of them is carried out twice.
+ * `late`: it stays on its way for as long as it likes. `stopped`: a process takes no step until it goes on. `crashed`:
+ * a process ends, and the server sees its connection close; `cut`: the server does not see it. `ahead` and `back`: the
+ * server's clock is set. `flushed`: the server loses its keys. `forced`: an operator releases a lock.
  */
 export type FaultKind = 'lost' | 'doubled' | 'late' | 'stopped' | 'crashed' | 'cut' | 'ahead' | 'back' | 'flushed' | 'forced';
 
 /** Time passes in steps of so many milliseconds. */
 export const STEP_MS = 500;
-/** What the server's clock reads at the start: fences are made of it. */
+/** The time of the server's clock at the start: fences are made of it. */
 export const START_MS = 1_000_000;
 /** The lease that a call asks for, in milliseconds. */
 export const TTL_MS = 2_000;
-/** The same of a call that enters by a ticket: shorter, so that it could shorten that of the lock. */
+/**
+ * The lease that a call by a ticket asks for, in milliseconds: shorter, so that it could shorten the lease of the lock.
+ */
 export const JOINED_TTL_MS = 1_500;
 /** How long a process waits for the answer to a command, in milliseconds: what core does for such a lease. */
 export const LIMIT_MS = 500;

@@ -1,4 +1,7 @@
-/** The states that were seen, by 51 bits of a digest of each: among ten million, two that differ count as one by a chance of 2 %. */
+/**
+ * The states that were seen, by 51 bits of a digest of each: among ten million, two states that differ count as one by
+ * a chance of 2 %.
+ */
 export class Seen {
   readonly #slots: Float64Array;
   readonly #parents: number[] = [];

@@ -7,7 +7,10 @@ import { Violation } from './violation.js';
 import { START_MS } from './scope.js';
 import { isGone, nameOf, numberOf, type Answer, type State, type Stored, type StoredKey, type Transit } from './state.js';
 
-/** Carries commands out: each time with the lock table itself, put into the state that is explored, and read from it afterwards. */
+/**
+ * Carries commands out: each time with the lock table itself, put into the state that is explored, and read from it
+ * afterwards.
+ */
 export class Server {
   readonly #library: Library;
   readonly #clock = { at: 0, monotonic: (): number => this.#clock.at, wall: (): number => START_MS + this.#clock.at };

@@ -1,7 +1,10 @@
 import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
 import { JOINED_TTL_MS, TTL_MS, type Scope } from './scope.js';
 
-/** What a process knows of one lock of a call. Times are in ms since the start, by the clock that all processes share. */
+/**
+ * The knowledge of a process about one lock of a call. Times are in ms since the start, by the clock that all processes
+ * share.
+ */
 export interface Lease {
   readonly key: string;
   /** `line`: behind another call of its process; `asking`: a command is on its way; `paused`: it asks again later. */
@@ -70,7 +73,7 @@ export interface Process {
 
 export type CommandKind = 'acquire' | 'join' | 'renew' | 'release' | 'exchange' | 'leave';
 
-/** What is on its way: a command, its reply, or a message to a process. */
+/** A thing on its way: a command, its reply, or a message to a process. */
 export interface Transit {
   readonly phase: 'command' | 'reply' | 'message';
   readonly process: number;
@@ -104,7 +107,7 @@ export interface Answer {
   readonly epoch: number;
 }
 
-/** What the lock table keeps of a key. */
+/** The lock table's record of a key. */
 export interface StoredKey {
   readonly key: string;
   readonly queue: readonly QueuedPlace[];
@@ -170,7 +173,7 @@ export function initialState(scope: Scope): State {
   };
 }
 
-/** What the table has stored, and what is on its way, is replaced and never changed. */
+/** A copy of a state. The records of the table, and of things on their way, are replaced and never changed. */
 export function copyOf(state: State): State {
   return {
     ...state,
@@ -186,7 +189,7 @@ export function copyOf(state: State): State {
   };
 }
 
-/** What a call asks for, by whether it joins a lock. */
+/** The lease that a call asks for, by whether it joins a lock. */
 export const ttlOf = ({ joins }: { readonly joins: number }): number => (joins > 0 ? JOINED_TTL_MS : TTL_MS);
 
 /** Until when a process trusts a lease that was asked for at `sentAt`: the rule of `leaseDeadline`. */

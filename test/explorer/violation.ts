@@ -7,6 +7,6 @@ export interface Step {
 
 /** A promise that a state, or the step to it, breaks. */
 export class Violation extends Error {
-  /** What happened after the last choice, where nothing went wrong any more. */
+  /** The steps after the last choice, where nothing went wrong any more. */
   after: readonly Step[] = [];
 }

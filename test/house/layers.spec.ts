@@ -8,7 +8,10 @@ const { peerDependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as
 const PACKAGES = [...Object.keys(peerDependencies), 'mysql2/promise'].filter((name) => name !== 'reflect-metadata');
 const NEST = ['@nestjs/common', '@nestjs/core', 'rxjs'];
 
-/** What the code of a folder may import of the packages that a user may have. Most drivers are known by what they can do. */
+/**
+ * The packages of users that the code of a folder may import. Most drivers are recognized by their methods, and not
+ * imported.
+ */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'lib/nest': NEST,
   'lib/nest/application': NEST,
@@ -150,7 +153,7 @@ test('each folder of core is a storey', () => {
 });
 
 const ABOVE_CORE = ['stores/kit/protocol.js', 'nest/lock.module.js', 'peers/peers.js', 'leader/candidates.js', 'locks.js'];
-/** What only looks knows values of these, and types of all storeys. */
+/** The storeys of which `watching` knows values; it knows types of all storeys. */
 const OF_WATCHING = ['words', 'seam'];
 for (const [storey, below] of Object.entries(STOREYS)) {
   const known = storey === 'watching' ? OF_WATCHING : below;

@@ -7,7 +7,9 @@ export const LEAST_CLAIM_MS = 250;
 /** A lease that is to be held through a stall, and through the renewal after it. */
 export const LEAST_LEASE_MS = 1_000;
 
-/** What a comment at the place begins with, with the reason, where a claim cannot fail by a machine that stands still. */
+/**
+ * The beginning of a comment at the place that gives the reason why a claim cannot fail by a machine that stands still.
+ */
 const REASON = /\/\/ Real time: \S+ \S+/;
 const UPPER = /^toBe(LessThan(OrEqual)?|CloseTo)?$/;
 const NOT_UPPER = /^toBeGreaterThan(OrEqual)?$/;
@@ -40,7 +42,7 @@ function nameOf(node: ts.Expression): string {
   return ts.isCallExpression(node) ? calleeOf(node) : '';
 }
 
-/** What a file says of numbers and of time, before its claims are read. */
+/** The facts of a file about numbers and about time, before its claims are read. */
 class Names {
   /** Variables that hold what a clock said. */
   readonly #instants = new Set<string>();
@@ -54,7 +56,7 @@ class Names {
 
   constructor(path: string, source: ts.SourceFile) {
     this.#imports = importsOf(path, source);
-    // What is found is used by what stands above it, too.
+    // A name that is found is used by code above it, too.
     for (let before = -1; before < this.#count;) {
       before = this.#count;
       this.#read(source);
@@ -67,7 +69,7 @@ class Names {
 
   /** Whether an expression is what passed by a clock, or is computed from that. */
   isMeasured(node: ts.Node): boolean {
-    // What is divided by what passed is a rate.
+    // A value that is divided by a duration is a rate.
     if (ts.isBinaryExpression(node) && node.operatorToken.kind === ts.SyntaxKind.SlashToken) {
       return this.isMeasured(node.left);
     }

@@ -1,5 +1,6 @@
-// Measures the way of one warm uncontended call: the files and functions of the library that it enters, by precise coverage, and the
-// promises that are made meanwhile, awaits and the client's included. Arguments: redis URL, memory, or re-entry.
+// Measures the way of one warm uncontended call: the files and functions of the library that it enters, by precise
+// coverage, and the promises that are made meanwhile, awaits and the client's included. Arguments: redis URL, memory,
+// or re-entry.
 import { createHook } from 'node:async_hooks';
 import { Session } from 'node:inspector/promises';
 import 'reflect-metadata';
@@ -65,8 +66,8 @@ async function measure() {
 }
 
 /**
- * The middle round of many: a timer or a renewal falls into few of them, and where the garbage collector has taken a function away, V8
- * does not tell that it was entered.
+ * The middle round of many: a timer or a renewal falls into few of them, and where the garbage collector has taken a
+ * function away, V8 does not tell that it was entered.
  */
 async function measureOften() {
   const ways = [];

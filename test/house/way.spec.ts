@@ -39,7 +39,7 @@ test('the way of a warm uncontended call is as long as the map says, and no long
     expect(redis.files).toEqual(
       expect.arrayContaining(['nest/methods/locked-method.ts', 'core/entering/entrance.ts', 'stores/redis/scripts/script.ts']),
     );
-    // What such a call enters is read, or named beside what is to be read.
+    // The files that such a call enters are in the reading order, or named beside it.
     expect(redis.files.filter((file) => ![...order, ...beside].includes(file))).toEqual([]);
     expect(beside.filter((file) => !redis.files.includes(file))).toEqual([]);
     expect(reentry.files).toEqual(expect.arrayContaining(['nest/methods/locked-method.ts', 'core/calls/call-stack.ts']));

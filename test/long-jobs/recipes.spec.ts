@@ -1,5 +1,5 @@
 /** @jest-environment-options {"allowedStopMs": 600000} */
-// What is claimed is that work ends, however long the machine stands still meanwhile.
+// The claim is that work ends, however long the machine stands still meanwhile.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Queue } from 'bullmq';
 import { createReadStream, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';

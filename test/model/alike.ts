@@ -10,8 +10,8 @@ export interface AlikeServer {
   /** Whether its time passes by itself too. */
   readonly hasOwnTime: boolean;
   /**
-   * Whether it only wakes `HEARING`: it says nothing of a forced release, and does not wake who asks, who learns of its turn by the answer.
-   * Default: false.
+   * Whether it only wakes `HEARING`: it does not tell of a forced release, and does not wake the process that asks,
+   * which learns of its turn by the answer. Default: false.
    */
   readonly onlyWakes?: boolean;
   /** Its operations, with a defect that `edit` puts into them, and nothing stored. */
@@ -73,7 +73,7 @@ export async function differenceIn(
   return undefined;
 }
 
-/** What the grants so far have reserved. */
+/** The fences that the grants so far have reserved. */
 class Blocks {
   #last = 0;
   #end = 0;

@@ -15,8 +15,8 @@ import { makeSlots, World, type Slot } from './properties/world.js';
 /** A slow machine plays as many as a quick one: a seed means the same scenarios everywhere. */
 const LONGEST_MS = 900_000;
 /**
- * Another seed plays other scenarios; `MODEL_RUNS` says how many of each. A failure names its seed and its path: with both, what it was shrunk
- * to is played again at once.
+ * Another seed plays other scenarios; `MODEL_RUNS` says how many of each kind. A failure names its seed and its path:
+ * with both, the shrunk scenario is played again at once.
  */
 const { MODEL_RUNS, MODEL_PATH } = process.env;
 

@@ -38,7 +38,7 @@ async function play(processes: Processes, seed: number): Promise<number> {
   return world.deadlocks;
 }
 
-/** What goes wrong first within 5,000 histories from that seed on. */
+/** The first failure within 5,000 histories from that seed on. */
 async function firstFailure(processes: Processes, first: number): Promise<unknown> {
   for (let seed = first; seed < first + 5_000; seed++) {
     try {

@@ -149,7 +149,8 @@ export class MySqlTable implements OtherSide {
 
   elapse(ms: number): Promise<void> {
     return this.#inTurn(async () => {
-      // What has run out stays in its row, where a clock that is set back gives it some of its time again; elsewhere it is gone.
+      // A lease or mark that has run out stays in its row, where a clock that is set back gives it some of its time
+      // again; elsewhere it is gone.
       for (const sql of ms < 0 ? EXPIRE : []) {
         await this.#connection.query(sql);
       }

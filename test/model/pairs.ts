@@ -11,8 +11,8 @@ const CALLS = 'test/stores/locking-suite.ts';
 const METHODS = 'test/nest/distributed-lock.spec.ts';
 
 /**
- * What plays each two features together: of one call, or of two calls on one key at the same time. `file: title` of tests; a text without a
- * file says why the two cannot meet.
+ * The tests that play each two features together: of one call, or of two calls on one key at the same time. `file:
+ * title` of tests; a text without a file says why the two cannot meet.
  */
 export const PAIRS: readonly (readonly [one: Feature, other: Feature, ...tests: string[]])[] = [
   ['relay', 'ticket', MODEL, `${RELAY}: does not serve the next call where a ticket was made, so that the ticket ends with its call`],

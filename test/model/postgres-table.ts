@@ -46,7 +46,10 @@ export class PostgresTable implements OtherSide {
     this.#now = now;
   }
 
-  /** With nothing stored; `edit` puts a defect into the functions. Where `another` session is passed, each call is one of a batch. */
+  /**
+   * With nothing stored; `edit` puts a defect into the functions. Where `another` session is passed, each call is one
+   * of a batch.
+   */
   static async begin(client: Client, now: number, edit: (source: string) => string, another?: Client): Promise<PostgresTable> {
     const functions = FUNCTIONS.map((source) => edit(source).replaceAll('clock_timestamp()', 'SCHEMA.test_clock()'));
     const table = new PostgresTable(client, another !== undefined, now);
@@ -120,7 +123,8 @@ export class PostgresTable implements OtherSide {
 
   async elapse(ms: number): Promise<void> {
     this.#now += ms;
-    // What has run out stays in its row, where a clock that is set back gives it some of its time again; elsewhere it is gone.
+    // A lease or mark that has run out stays in its row, where a clock that is set back gives it some of its time
+    // again; elsewhere it is gone.
     await this.#query(`${ms < 0 ? qualified(EXPIRE, SCHEMA) : ''} SELECT set_config('test.now_ms', '${this.#now}', false)`);
   }
 

@@ -60,8 +60,8 @@ describe('the procedures of the MySQL store', () => {
   let connection: Connection;
   let sleeper: Connection;
   /**
-   * A process is there while a connection has its named lock. That a wake ends the sleep of that connection is proved with the store; here
-   * it is compared which place the procedures wake, once they have sent `KILL QUERY`.
+   * A process is there while a connection has its named lock. The tests of the store prove that a wake ends the sleep
+   * of that connection; here the place is compared that the procedures wake, once they have sent `KILL QUERY`.
    */
   async function heard(): Promise<string[]> {
     const place = await wokenPlace(connection);

@@ -96,7 +96,7 @@ function quietWorld(load: LoadLibrary, longestLeaseMs = LONGEST_MS): readonly [Q
   return [world, (ms) => world.play(world.timeline.now + ms)];
 }
 
-/** What happens to two processes while they have different lists. */
+/** The events for two processes while they have different lists. */
 interface Beside {
   /** Whether the holder stands still, so many milliseconds after a moment at which it has the lock. */
   readonly standsAfterMs?: number;
@@ -107,8 +107,9 @@ interface Beside {
 }
 
 /**
- * A process has the lock by a new server and the first one that it shares with another list; the second one has forgotten what it said.
- * Whether a process that starts with the other list waits for the lock.
+ * A process has the lock by a new server and the first server that it shares with another list; the second shared
+ * server has forgotten what the process reported. Resolves to whether a process that starts with the other list waits
+ * for the lock.
  */
 async function waitsBeside(load: LoadLibrary, { standsAfterMs, slowMs = 0, lateAfterMs }: Beside): Promise<boolean> {
   const longestLeaseMs = LONGEST_MS;
@@ -178,8 +179,9 @@ describe('a process that starts with another list hears of the one that has the 
 });
 
 /**
- * A process does not reach one of the two servers that it shares with a new list, and has told only the other one what it counts. That one is
- * lost then. Whether a process with the new list, which is there already or not, waits for the lease.
+ * A process does not reach one of the two servers that it shares with a new list, and has told only the other one which
+ * servers it counts. That server is then lost. Resolves to whether a process with the new list, which is there already
+ * or not, waits for the lease.
  */
 async function waitsWithoutWitness(load: LoadLibrary, isEmpty: boolean, isThere: boolean): Promise<boolean> {
   const longestLeaseMs = 60_000;
@@ -223,8 +225,9 @@ test('what only a server that is lost could tell is waited for, but for a defect
 }, 600_000);
 
 /**
- * As above, but the server that is lost goes on for a minute in which the waiting process stands still, a moment after it was cut off from
- * it. Whether that process waits for the lease: what the server was told meanwhile is not known to it.
+ * As above, but the server that is lost goes on for a minute in which the waiting process stands still, a moment after
+ * it was cut off from the server. Resolves to whether that process waits for the lease: it does not know the reports to
+ * the server in this minute.
  */
 async function waitsAfterPause(load: LoadLibrary): Promise<boolean> {
   const longestLeaseMs = 60_000;
@@ -259,7 +262,10 @@ test('silence counts only while the process runs, but for a defect', async () =>
   expect(await waitsAfterPause(await buildQuorum([edit]))).toBe(false);
 }, 600_000);
 
-/** The machine of a process sleeps while the list is changed. Whether it gets the lock that another one has by the new list. */
+/**
+ * The machine of a process sleeps while the list is changed. Resolves to whether it gets the lock that another process
+ * has by the new list.
+ */
 async function overtakesAsleep(load: LoadLibrary): Promise<boolean> {
   const longestLeaseMs = 60_000;
   const [world, pass] = quietWorld(load, longestLeaseMs);
@@ -312,7 +318,10 @@ async function tryOnce(world: QuorumWorld, process: Participant): Promise<boolea
 }
 let tries = 0;
 
-/** For how long a lock could not be had at most, in milliseconds, by one process that tries all the time; and what happens meanwhile. */
+/**
+ * The longest time in which a process that tries all the time could not have a lock, in milliseconds, while `steps`
+ * happen.
+ */
 async function longestGap(
   world: QuorumWorld,
   process: Participant,
@@ -363,7 +372,8 @@ describe('locks can be had soon again', () => {
     const [world, participant, [, first, second], pass] = await start(longestLeaseMs);
     await pass(100_000);
     const steps = [first, second].flatMap((host) => restarts(host as Host, longestLeaseMs * 1.25));
-    // The first one counts when what was reported of its earlier run is forgotten, and the second one knows of others what it was told.
+    // The first server counts when the reports about its earlier run are forgotten, and the second one knows of other
+    // servers what it was told.
     expect(await longestGap(world, participant, [...steps, [60_000, nothing]])).toBeLessThan(1.25 * longestLeaseMs);
   }, 600_000);
 

@@ -110,7 +110,9 @@ export class ScriptedTable implements OtherSide {
   }
 }
 
-/** The same, where each command is one of a batch: others are before and after it, and one of them fails. */
+/**
+ * A scripted table where each command is one of a batch: other commands are before and after it, and one of them fails.
+ */
 export class BatchedTable extends ScriptedTable {
   protected override async run(command: Command): Promise<unknown> {
     if (!BATCH.takes(command)) {

@@ -4,7 +4,7 @@ import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
 import type { JoinReply, LockTable, TableReply } from '../../lib/stores/kit/lock-table.js';
 import type { Random } from '../support/random.js';
 
-/** What is stored of a key. */
+/** The stored data of a key. */
 export interface Stored {
   readonly owner: string;
   readonly fence: number;
@@ -65,7 +65,10 @@ export interface Step {
   readonly unanswered: boolean;
 }
 
-/** A step that mostly has to do with what is stored. Those before the first one make a crowd that queues and is gone. */
+/**
+ * A step that mostly concerns stored holds and places. The steps before the first one make a crowd that queues and is
+ * gone.
+ */
 export function nextStep(random: Random, count: number, { holds, turn, queue }: Stored, grant: number): Step {
   if (count < 0) {
     const place = { name: `bob${count}`, process: GONE, polls: false };
@@ -104,7 +107,7 @@ export function nextStep(random: Random, count: number, { holds, turn, queue }: 
   };
 }
 
-/** What the side answers. Only a renewal asks for another lease than the hold did first. */
+/** The answer of a side to a step. Only a renewal asks for another lease than the hold did first. */
 export async function take(step: Step, side: LockTable | OtherSide, fence: number): Promise<unknown> {
   const { kind, place, ms, latest, lingering, unanswered } = step;
   const hold = { ...recordOf(step.hold), fence, unanswered };

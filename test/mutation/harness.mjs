@@ -1,4 +1,4 @@
-// What the suites use of jest, in the process of the mutants: a module is loaded once for thousands of runs.
+// The part of jest that the suites use, in the process of the mutants: a module is loaded once for thousands of runs.
 import { ModernFakeTimers } from '@jest/fake-timers';
 import { expect } from 'expect';
 import { fn, ModuleMocker, spyOn } from 'jest-mock';
@@ -6,7 +6,10 @@ import { format } from 'node:util';
 import { startTime, stopTime } from '../support/virtual-time.ts';
 import { IN_PLAYED_TIME } from './suites.mjs';
 
-/** A test that takes longer is stuck: in real time, and in time that is played, which passes at once where nothing else happens. */
+/**
+ * A test that takes longer is stuck: in real time, and in time that is played, which passes at once where nothing else
+ * happens.
+ */
 const [LONGEST_MS, LONGEST_PLAYED_MS] = [2_000, 300_000];
 /** How long it may still wait for what is no timer. */
 const GRACE_MS = 150;
@@ -103,8 +106,8 @@ export async function load(url, file) {
 const around = (one) => (one ? [...around(one.parent), one] : []);
 
 /**
- * Runs tests, and tells `started` and `ended` of each. Ends with the first that fails, unless it is told to go on. A block is set up before the
- * first of its tests and torn down after the last.
+ * Runs tests, and tells `started` and `ended` of each. Ends with the first test that fails, unless it is told to go on.
+ * A block is set up before the first of its tests and torn down after the last.
  */
 export async function runAll(chosen, { started = () => undefined, ended, goesOn }) {
   const entered = [];

@@ -1,4 +1,5 @@
-// Loads TypeScript as test/support/typescript.mjs does, with the harness in place of jest, and without what takes real time.
+// Loads TypeScript as test/support/typescript.mjs does, with the harness in place of jest, and without what takes real
+// time.
 export { load } from '../support/typescript-hooks.mjs';
 import { resolve as resolveTypeScript } from '../support/typescript-hooks.mjs';
 

@@ -13,7 +13,7 @@ class Runner {
   #suites;
   /** The only suites to run, where the command names some. */
   #files;
-  /** What the instrumented sources and Stryker say to each other. */
+  /** The object by which the instrumented sources and Stryker talk to each other. */
   // oxlint-disable-next-line no-underscore-dangle
   #mutants = (globalThis.__stryker__ ??= {});
 

@@ -4,7 +4,7 @@ export default {
   plugins: ['./test/mutation/runner.mjs'],
   testRunner: 'one-process',
   coverageAnalysis: 'perTest',
-  // What a module does as it is loaded needs a process of its own for each mutant, and all tests.
+  // Code that a module runs as it is loaded needs a process of its own for each mutant, and all tests.
   ignoreStatic: true,
   concurrency: 2,
   // Code that the watchdog ends leaves hooks behind.

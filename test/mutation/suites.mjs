@@ -1,4 +1,7 @@
-/** The suites that mutants meet, in this order: all of them in one process, without a server. What finds most in the least time comes first. */
+/**
+ * The suites that mutants meet, in this order: all of them in one process, without a server. The suites that find most
+ * in the least time come first.
+ */
 export const SUITES = [
   'test/stores/lock-table.spec.ts',
   'test/stores/kit/withdrawals.spec.ts',
@@ -92,8 +95,8 @@ export const IN_PLAYED_TIME = [
  */
 
 /**
- * Tests, by a part of their names, that need a server, block the thread, or compute for longer than others: a mutant that survives meets each
- * that covers it.
+ * Tests, by a part of their names, that need a server, block the thread, or compute for longer than others: a mutant
+ * that survives meets each such test that covers it.
  */
 export const LEFT_OUT = [
   'test/nest/events.spec.ts: on a server',

@@ -1,4 +1,5 @@
-// Ends code of the main thread that never lets its event loop turn: the test that runs it then fails in time, and the process goes on.
+// Ends code of the main thread that never lets its event loop turn: the test that runs it then fails in time, and the
+// process goes on.
 import { Session } from 'node:inspector';
 import { isMainThread, Worker, workerData as beats } from 'node:worker_threads';
 

@@ -48,7 +48,7 @@ type Probe = (store: MySqlLockStore, database: string) => Promise<unknown>;
 
 const HOUR_US = 3_600_000_000;
 
-/** What the procedures do, beside what they would do with a defect. */
+/** The results of the procedures, beside their results with a defect. */
 const PROBES: Readonly<Record<string, { probe: Probe; expected: unknown; right: string; wrong: string }>> = {
   'purge leaves a row that somebody queues at': {
     async probe(store, database) {

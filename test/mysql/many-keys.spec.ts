@@ -29,7 +29,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** What a process says next; rejects where it ends instead. */
+/** The next message of a process; rejects where the process ends instead. */
 async function answerOf(child: ChildProcess): Promise<unknown> {
   const isOver = new AbortController();
   const { signal } = isOver;
@@ -60,7 +60,8 @@ test.each([3, 8])(
     console.log(
       `${sorted.length} hand-overs of ${keys} keys: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, longest ${at(1)} ms; pauses of all keys: ${pauses.map((ms) => ms.toFixed(0)).join(', ') || 'none'}.`,
     );
-    // MariaDB stopped for two seconds, about once a second, where two wake-ups met: most of the time nobody was granted anything.
+    // MariaDB stopped for two seconds, about once a second, where two wake-ups met: most of the time nobody was granted
+    // anything.
     expect(pauses.reduce((sum, ms) => sum + ms, 0)).toBeLessThan(MS / 2);
     expect(sorted.length).toBeGreaterThan(0);
   },

@@ -347,7 +347,8 @@ describe('statements', () => {
     );
     await blockRow('k7');
     const expected = holds.map(({ key }) => (key === 'k7' ? undefined : true));
-    // One that is stopped while it has rows locked leaves them to the other unanswered, and two that block each other always do.
+    // A renewal that is stopped while it has rows locked leaves them to the other renewal unanswered, and two that
+    // block each other always do so.
     await until('a round in which neither waits for the other', async () => {
       const [forth, back] = await Promise.all([
         (stores[0] as MySqlLockStore).renew(holds),
@@ -533,7 +534,7 @@ describe('configuration', () => {
     const entitled = await open({ database: 'bare', user: 'guest' });
     const held = await makeLocks(entitled).acquire('k');
     await held.release();
-    // What is there needs no right to make it.
+    // A schema that is there needs no right to make it.
     await entitled.ensureSchema();
   });
 

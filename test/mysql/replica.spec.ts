@@ -10,7 +10,7 @@ let pair: MySqlPair;
 let store: MySqlLockStore;
 const held = new Map<string, HoldRecord>();
 
-/** What answers a repetition by what is there already. */
+/** The operations that answer a repetition by the rows that are there already. */
 const OPERATIONS: Readonly<Record<string, (hold: HoldRecord) => Promise<unknown>>> = {
   acquire: (hold) => store.acquire({ ...hold, fence: 0, ttlMs: 5_000 }),
   join: (hold) => store.join({ ...hold, id: 'guest', ttlMs: 5_000 }),

@@ -184,7 +184,7 @@ describe('keys', () => {
 interface Library {
   /** Runs something in a transaction. */
   transaction<T>(body: (rows: RowLockClient) => Promise<T>): Promise<T>;
-  /** What is no transaction. */
+  /** A client outside of a transaction. */
   readonly outside: RowLockClient;
   end(): Promise<unknown>;
 }

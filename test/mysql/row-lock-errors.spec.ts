@@ -6,7 +6,7 @@ const never = (): never => {
   throw new Error('The body ran.');
 };
 
-/** What the call throws where the connection throws `error`. */
+/** The error of the call where the connection throws `error`. */
 function failingWith(error: unknown): Promise<unknown> {
   const client: RowLockClient = {
     query: async () => {

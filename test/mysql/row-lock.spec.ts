@@ -34,7 +34,7 @@ async function addCounter(): Promise<void> {
   await pool.promise().query('INSERT INTO counter VALUES (?, 0)', [key]);
 }
 
-/** What this connection reads. */
+/** The value that this connection reads. */
 async function valueOf(connection: Pick<PoolConnection, 'query'> = pool.promise()): Promise<number | undefined> {
   const [rows] = await connection.query<RowDataPacket[]>('SELECT value FROM counter WHERE name = ?', [key]);
   return rows[0]?.['value'] as number | undefined;
@@ -87,7 +87,7 @@ async function isFree(asked: string): Promise<boolean> {
   });
 }
 
-/** What a call sends to the server. */
+/** The statements that a call sends to the server. */
 async function statementsOf(connection: PoolConnection, options: RowLockOptions): Promise<string[]> {
   const texts: string[] = [];
   const client: RowLockClient = {

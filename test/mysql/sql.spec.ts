@@ -9,7 +9,10 @@ import { DATABASE, MySqlServer } from '../support/mysql-server';
 
 const LEASE = `${DATABASE}.distributed_lock_lease`;
 
-/** What MariaDB has and MySQL 8.0 has not, or does otherwise: no server of MySQL can be had where the tests run. */
+/**
+ * The SQL that MariaDB has and MySQL 8.0 has not, or treats otherwise: no server of MySQL can be had where the tests
+ * run.
+ */
 const FORBIDDEN: readonly (readonly [pattern: RegExp, reason: string])[] = [
   [/\bRETURNING\b/i, 'MySQL has no RETURNING'],
   [/\bCREATE\s+OR\s+REPLACE\s+(PROCEDURE|TABLE|FUNCTION)\b/i, 'MySQL has no CREATE OR REPLACE for them'],

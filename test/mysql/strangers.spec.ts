@@ -105,7 +105,10 @@ const CHANGES: readonly (readonly [string, (server: MySqlServer, proxy: TcpProxy
   ],
 ];
 
-/** Plays one change, and answers how many of the strangers there are still at work. The user may end the statements of everybody. */
+/**
+ * Plays one change, and answers how many of the strangers there are still at work. The user may end the statements of
+ * everybody.
+ */
 async function play(change: (server: MySqlServer, proxy: TcpProxy) => Promise<MySqlServer>): Promise<number> {
   const server = await start();
   const proxy = await TcpProxy.start(server.port);

@@ -46,7 +46,10 @@ async function askedWhile(action: () => Promise<unknown>): Promise<number> {
   return (await questions()) - before - 1;
 }
 
-/** The time from the release in one process to the grant in another one, in milliseconds: of four, three take longer. The server may stand still now and then. */
+/**
+ * The lower quartile of the times from the release in one process to the grant in another, in milliseconds: three of
+ * four take longer. The server may stand still now and then.
+ */
 async function handOverMs(one: LockService, other: LockService): Promise<number> {
   const times: number[] = [];
   for (let round = 0; round < 12; round++) {
@@ -77,7 +80,8 @@ test('a process that waits sleeps on one connection, is woken by its turn, and k
 test('a wake-up takes less time than the shortest of polls, and polls take less than the next one', async () => {
   const [waking, polling] = [{}, { poll: true }];
   let [woken, polled] = [Infinity, 0];
-  // A look every 50 ms finds a turn after 12 ms or more three times of four. Where the server stands still meanwhile, it is measured again.
+  // With a poll every 50 ms, a turn is found after 12 ms or more three times of four. Where the server stands still
+  // meanwhile, it is measured again.
   for (let measured = 0; measured < 4 && woken > polled / 1.5; measured++) {
     woken = await handOverMs(await open(waking), await open(waking));
     polled = await handOverMs(await open(polling), await open(polling));
@@ -275,7 +279,8 @@ test('a turn of a place that nobody waits for any more is given up by one statem
   await until('that the turn is given up', async () => (await waitsForRow()) > 0);
   const counts: number[] = [];
   try {
-    // Twelve looks. The statement ends by itself after a second, which may pass meanwhile on a busy machine, and is not sent again.
+    // Twelve polls. The statement ends by itself after a second, which may pass meanwhile on a busy machine, and is not
+    // sent again.
     for (let reads = 0; reads < 4; reads++) {
       // The server shows what it showed before to whoever reads this table again within 100 ms.
       await sleep(150);
@@ -299,7 +304,8 @@ test('a place that leaves is not notified again while the statement that says so
   waiter.onTurn({ turn: (key, name) => notices.push(`${key} ${name}`), recheck: () => undefined });
   const connection = await server.pool().promise().getConnection();
   try {
-    // Again where a busy machine leaves the statement less time than a few looks take: it ends by itself after a second.
+    // Again where a busy machine leaves the statement less time than a few polls take: it ends by itself after a
+    // second.
     for (let round = 0, looks = 0; looks < 5; round++) {
       const key = `left ${round}`;
       const held = newHold(key, { ttlMs: 60_000, limitMs: 20_000 });

@@ -39,9 +39,9 @@ import { STORES, type StoreKind, type StorePlace } from '../support/stores';
 import { until } from '../support/until';
 import { playTime, sleep } from '../support/virtual-time';
 
-/** What the leaders of all applications did, in order: `began`, then `told`, then `ended`. */
+/** The diary of the leaders of all applications, in order: `began`, then `told`, then `ended`. */
 let diary: string[];
-/** What still runs at a time, and the most that ever did. */
+/** The leaders that run at a time, and the most that ever did. */
 let running: string[];
 let most: number;
 /** Where applications write. */

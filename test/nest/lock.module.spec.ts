@@ -392,7 +392,7 @@ describe('shutdown', () => {
     expect(await inFlight).toBe('drained');
     expect(phases).toEqual(['init', 'request', 'destroy', 'before shutdown', 'shutdown']);
     await expect(module.get(LockService).acquire('k')).rejects.toMatchObject({ reason: 'shutdown' });
-    // That of a check which a slow server cut short ends by itself.
+    // The lock of a check which a slow server cut short ends by itself.
     expect((await server.client.keys('lock:lock:*')).filter((key) => !key.includes('start-up check'))).toEqual([]);
     expect(await client.ping()).toBe('PONG');
     client.disconnect();

@@ -30,7 +30,7 @@ const decorate = (decorator: MethodDecorator): void => {
   decorator(Stock.prototype, 'count', Object.getOwnPropertyDescriptor(Stock.prototype, 'count') as PropertyDescriptor);
 };
 
-/** What takes options, by the name that messages use. */
+/** The places that take options, by the name that messages use. */
 const PLACES: Readonly<Record<string, (options: Options) => unknown>> = {
   'LockModule.forRoot()': async (options) =>
     Test.createTestingModule({ imports: [LockModule.forRoot({ store: new MemoryLockStore(), ...options } as never)] }).compile(),
@@ -47,7 +47,7 @@ const PLACES: Readonly<Record<string, (options: Options) => unknown>> = {
   PostgresLockStore: (options) => make(PostgresLockStore, new Pool(), options),
   LockTesting: (options) => make(LockTesting, options),
 };
-/** What Nest takes besides, and lists nowhere. */
+/** Further options that Nest takes, and lists nowhere. */
 const TAKEN: Readonly<Record<string, readonly string[]>> = { 'LockModule.forRoot()': ['storeNames', 'isGlobal'] };
 /** An option of Nest alone. */
 const OF_NEST = 'provideInjectionTokensFrom';

@@ -84,7 +84,7 @@ const LIBRARIES: Readonly<Record<string, (give: Give) => Promise<unknown>>> = {
   },
 };
 
-/** What of each library is a provider, and how it opens a transaction that no argument shows. */
+/** The provider of each library, and how it opens a transaction that no argument shows. */
 const IN_CONTEXT: Readonly<
   Record<string, () => Promise<{ provider: object; open(work: () => Promise<unknown>): Promise<unknown>; close(): Promise<unknown> }>>
 > = {
@@ -104,7 +104,7 @@ const IN_CONTEXT: Readonly<
   },
 };
 
-/** What Sequelize needs of a CLS namespace. */
+/** The part of a CLS namespace that Sequelize needs. */
 function newNamespace(): object {
   const context = new AsyncLocalStorage<Map<string, unknown>>();
   return {
@@ -258,7 +258,7 @@ test('data is none, and an argument that cannot be read changes nothing', async 
   expect(warnings).toEqual([]);
 });
 
-/** What code of users has the names of, and what has all that shows a library. */
+/** A class of a user with the same names as a library, and a value with all properties that show a library. */
 class Gateway {
   readonly asked: string[] = [];
   async getTransactionStatus(): Promise<never> {

@@ -49,7 +49,7 @@ interface Socket extends EventEmitter {
 }
 const { WebSocket } = createRequire(import.meta.url)('ws') as { WebSocket: new (url: string) => Socket };
 
-/** That of Express, or that of Fastify around it. */
+/** The response of Express, or the response of Fastify around it. */
 type BegunResponse = { write(text: string): void } & { readonly raw?: { write(text: string): void } };
 
 @Controller()
@@ -179,7 +179,7 @@ const FILTERS = [
   ['with the filter', true],
 ] as const;
 
-/** What went to the log has everything. */
+/** The log has every fact. */
 function expectFullLog(kind: Kind): void {
   const told = logged.join('\n');
   expect(told).toContain(kind === 'key' ? 'Vault.busy: ' : '"secret-key');

@@ -76,7 +76,7 @@ const wrapped: MethodDecorator = (_target, _name, descriptor) => {
 const STATIC = Object.getOwnPropertyDescriptor(Stock, 'all');
 const CONTEXT = { kind: 'method', name: 'reserve', static: false, private: false, addInitializer: () => undefined };
 
-/** What was passed, and what the error says: the thing, what was wrong with it, and the next step. */
+/** The wrong use, and the message of its error: the thing, the mistake in it, and the next step. */
 const WRONG: Readonly<Record<string, (locks: LooseLocks) => [use: () => unknown, message: RegExp]>> = {
   // Options of calls
   'a mistyped option of withLock': (locks) => [

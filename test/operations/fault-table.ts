@@ -2,7 +2,7 @@ import { readPage, tableBelow } from '../readme/pages';
 
 const PAGE = readPage('docs/operations/faults.md');
 
-/** What is seen of a fault, as the cells of a row are written. */
+/** The visible effects of a fault, as the cells of a row are written. */
 export interface Row {
   /** The HTTP status of calls, or `ok`. */
   readonly calls: string;
@@ -24,7 +24,7 @@ export function rowsOf(heading: string): ReadonlyMap<string, Row> {
   );
 }
 
-/** What the page says for each reason, where it does not end with what differs from time to time. */
+/** The words of the page for each reason, where they do not end with a part that differs from time to time. */
 export function pageWords(): ReadonlyMap<string, string> {
   return new Map(tableBelow(PAGE, 'On the page').map(([reason = '', words = '']) => [reason, words]));
 }

@@ -125,7 +125,7 @@ export function describeFaults(store: string, faults: Faults): void {
 interface Seen {
   readonly row: Omit<Row, 'doctor'>;
   readonly page: PageNotice;
-  /** What the docs say of the page, for the health that was seen. */
+  /** The notice of the page by the docs, for the health that was seen. */
   readonly expectedPage: PageNotice;
   readonly zeros: readonly string[];
   readonly expectedZeros: readonly string[];
@@ -178,7 +178,7 @@ function healthOf(status: string, reason: string | undefined, written = ''): str
   return isWritten ? written : [status, reason].filter(Boolean).join(': ');
 }
 
-/** The words that the docs have, where a line has them; else the lines of late: a machine that stood still causes one. */
+/** The words of the docs, where a line has them; else the last lines: a machine that stood still causes a line. */
 function logOf(name: string, written: string | undefined): string {
   const servers = Object.values(worlds.get(name)?.address ?? {}).flatMap((url) => url?.match(/127\.0\.0\.1:\d+/g) ?? []);
   const lines = LINES.slice(quietLines).filter(({ text }) =>
@@ -194,7 +194,10 @@ async function isUp(name: string): Promise<boolean> {
   return (await application.health(name)).status === 'up';
 }
 
-/** The first thing that is wrong, as a cell has it; asked again where a machine that stalls may be the reason for another. */
+/**
+ * The first failure that the doctor finds, as a cell has it; asked again where a machine that stalls may be the reason
+ * for another failure.
+ */
 async function doctorOf(name: string, expected: string | undefined): Promise<string> {
   const address = worlds.get(name)?.address;
   if (!address) {

@@ -27,7 +27,7 @@ class Metrics {
   }
 }
 
-/** What the page says of a store: its condition, and of each reason what is wrong. */
+/** The notice of the page about a store: its condition, and the words for each reason. */
 export interface PageNotice {
   readonly condition: string;
   readonly said: Readonly<Record<string, string>>;
@@ -86,7 +86,7 @@ export class FaultyApplication {
     return this.#outcomes.get(store) ?? 'none';
   }
 
-  /** What the notices of the page say, by the model that makes them from the survey. */
+  /** The notices of the page, by the model that makes them from the survey. */
   async page(store: string): Promise<PageNotice> {
     const [, survey] = (await (await fetch(`${this.#url}/locks/survey`)).json()) as [unknown, Snapshot];
     const snapshot = survey.stores.find((each) => each.store === store);

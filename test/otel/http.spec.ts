@@ -23,7 +23,7 @@ let applications: INestApplication[];
 
 @Controller()
 class Balances {
-  /** What a request does inside the lock, by its caller. */
+  /** The work of a request inside the lock, by its caller. */
   readonly bodies = new Map<string, () => Promise<void>>();
 
   @Get('credit/:customerId/:caller')
@@ -56,7 +56,10 @@ function traceRequest({ url }: IncomingMessage, response: ServerResponse, next: 
   context.with(trace.setSpan(ROOT_CONTEXT, span), next);
 }
 
-/** Those that have ended, but for the waits of calls that had nobody before them: they asked again, since the server stood still. */
+/**
+ * The spans that have ended, without the waits of calls that had nobody before them: these calls asked again, since the
+ * server stood still.
+ */
 function endedSpans(): readonly ReadableSpan[] {
   return spans.ended.filter(({ name, attributes }) => name !== WAIT || attributes['distributed_lock.blocked_by'] !== undefined);
 }

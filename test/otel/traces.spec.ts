@@ -54,7 +54,7 @@ const WAIT = 'wait_for lock balance:<customerId>';
 /** An id, of which an owner is made, or the digest that stands in the store. */
 const SECRET = /[0-9a-f]{8}-[0-9a-f]{4}-|[0-9a-f]{64}|[\w-]{43}/;
 
-/** What holds are called. */
+/** The names of holds. */
 let holds: RegExp;
 let spans: Spans;
 let server: RedisServer;
@@ -77,8 +77,8 @@ async function start(store: LockStore, options?: OtelTelemetryOptions): Promise<
 
 async function onRedis(options?: OtelTelemetryOptions): Promise<Application> {
   const application = await start(new RedisLockStore(server.url), options);
-  // A store that opened without an answer has no connection yet: ioredis keeps the command, and sends it under nobody as soon as it has one, and the
-  // call has the span of a wait.
+  // A store that opened without an answer has no connection yet: ioredis keeps the command, and sends it under nobody
+  // as soon as it has one, and the call has the span of a wait.
   await healthWith(application.locks);
   return application;
 }

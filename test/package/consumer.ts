@@ -7,7 +7,7 @@ const FIXTURES = 'test/package/fixtures';
 /** Long enough for a machine whose npm cache is empty. */
 export const INSTALL_MS = 480_000;
 const PACKAGE = 'node_modules/nestjs-distributed-lock';
-/** What Nest loads only where an application uses it. */
+/** The packages that Nest loads only where an application uses them. */
 const OPTIONAL_PACKAGES = [
   '@nestjs/microservices',
   '@nestjs/websockets',
@@ -34,7 +34,10 @@ export class Workshop {
     renameSync(join(this.folder, stdout.trim()), join(this.folder, 'package.tgz'));
   }
 
-  /** A project that has installed the tarball, made of a fixture, what all of them share, and folders to copy into others. */
+  /**
+   * A project that has installed the tarball, made of a fixture, of the files that all fixtures share, and of folders
+   * to copy into others.
+   */
   async consumer(
     fixture: string,
     env: Readonly<Record<string, string>> = {},
@@ -82,14 +85,15 @@ export class Consumer {
     return run(process.execPath, args, { cwd: this.folder, env: this.#env });
   }
 
-  /** The same, of what has to fail. */
+  /** Runs node with a command that has to fail. */
   failingNode(...args: readonly string[]): Promise<Output> {
     return run(process.execPath, args, { cwd: this.folder, env: this.#env, fails: true });
   }
 
   /**
-   * Compiles everything with `tsconfig.<resolution>.json` to `out/<resolution>`, as modules of that type. Gives the errors,
-   * without the lines that explain them: there has to be one at least, since one of the files must not compile.
+   * Compiles everything with `tsconfig.<resolution>.json` to `out/<resolution>`, as modules of that type. Gives the
+   * errors, without the lines that explain them: there has to be one error at least, since one of the files must not
+   * compile.
    */
   async compile(resolution: string, type: ModuleType): Promise<string[]> {
     const { stdout } = await this.failingNode('node_modules/typescript/bin/tsc', '--pretty', 'false', '-p', `tsconfig.${resolution}.json`);

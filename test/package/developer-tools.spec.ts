@@ -6,7 +6,7 @@ import { COMMAND_MS, type Output } from './run.js';
 /** Longer than a command may take, whose output is what a failure shows. */
 const TEST_MS = COMMAND_MS + 10_000;
 
-/** What went wrong with each lock, as only `detail` says it: `fixtures/tools/errors.mjs`. */
+/** The failure of each lock, as only `detail` says it: `fixtures/tools/errors.mjs`. */
 const DETAILS = ['it is busy', 'it was lost', 'its key is undefined', 'its store is away', 'its options are wrong'].map(
   (what) => `Lock "balance:7" of host-3: ${what}.`,
 );

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 const NAME = 'nestjs-distributed-lock';
 type Entry = string | { readonly import: { readonly default: string } };
 const { exports } = JSON.parse(readFileSync('package.json', 'utf8')) as { exports: Readonly<Record<string, Entry>> };
-/** What a bundle of an application has anyway, or loads only where it is used. */
+/** The packages that a bundle of an application has anyway, or loads only where they are used. */
 const EXTERNAL = ['@nestjs/*', 'rxjs', 'reflect-metadata', 'ioredis'];
 
 /** How many bytes one import of a name brings into a minified bundle, and from which files. */
@@ -28,7 +28,7 @@ async function bundled(name: string): Promise<{ bytes: number; files: string[] }
   return { bytes, files: files.map(([file]) => file) };
 }
 
-/** What a script in a process of its own writes. */
+/** The output of a script in a process of its own. */
 function run(script: string, type: 'module' | 'commonjs'): unknown {
   const output = execFileSync(process.execPath, [`--input-type=${type}`, '--eval', script], { encoding: 'utf8' });
   return JSON.parse(output.trim());

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 /** Ends a command that hangs: a busy machine needs more than a minute for what takes an idle one ten seconds. */
 export const COMMAND_MS = 240_000;
 
-/** What a command wrote. */
+/** The output of a command. */
 export interface Output {
   readonly stdout: string;
   readonly stderr: string;
@@ -19,10 +19,13 @@ export interface RunOptions {
   readonly timeout?: number;
 }
 
-/** What npm and jest tell their children: it would lead an npm of ours back to this project. */
+/** The variables that npm and jest tell their children: they would lead an npm of ours back to this project. */
 const INHERITED = /^(npm_(package|lifecycle|command|execpath|node_execpath|config_local_prefix)|NODE_|JEST_|INIT_CWD)/;
 
-/** Runs a command to its end. Rejects, with the command and its output, where it fails or, with `fails`, where it does not. */
+/**
+ * Runs a command to its end. Rejects, with the command and its output, where it fails or, with `fails`, where it does
+ * not.
+ */
 export async function run(
   command: string,
   args: readonly string[],

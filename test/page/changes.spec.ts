@@ -15,7 +15,7 @@ function received<T extends Snapshot | SnapshotChanges>(message: T): T {
   return JSON.parse(JSON.stringify(message)) as T;
 }
 
-/** What one browser knows, of a stream that loses messages. */
+/** The knowledge of one browser, of a stream that loses messages. */
 class Browser {
   known: Followed | undefined;
 
@@ -47,7 +47,10 @@ function nameOf(row: { readonly key: string; readonly process: string; readonly 
   return `${row.id} ${row.process} ${row.key}`;
 }
 
-/** An answer as it may also be: of processes that come and go, of a store that fails, or with rows that cannot be told apart. */
+/**
+ * An answer as it may also be: of processes that come and go, of a store that fails, or with rows that cannot be told
+ * apart.
+ */
 function disturbed(answer: StoreAnswer, random: Random): StoreAnswer {
   if (random.chance(0.05)) {
     return { ...answer, failed: 'LOCK_STORE', held: [], waiting: [], processes: [] };

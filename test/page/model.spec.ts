@@ -14,7 +14,7 @@ import { surveyOfShop } from './support/survey-of-shop';
 /** The time of the browser when a survey comes. */
 const NOW = 1_795_390_000_000;
 
-/** What a browser knows after surveys that came one after the other, a second apart; the last one at `NOW`. */
+/** The state of a browser after surveys that came one after the other, a second apart; the last one at `NOW`. */
 function stateAfter(...surveys: readonly Survey[]): State {
   return surveys.reduce((state, survey, place) => {
     const at = NOW - (surveys.length - 1 - place) * 1_000;

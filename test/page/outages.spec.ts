@@ -13,7 +13,7 @@ import { startApplication, type PageApplication } from './support/page-applicati
 /** A busy machine is slow to start a browser, and a server that hangs is asked again and again. */
 const PATIENCE_MS = 180_000;
 
-/** What is said of each store while it is struck. */
+/** The words of the page for each store while it is struck. */
 const SAID = {
   default: 'does not answer',
   hanging: 'does not answer',

@@ -46,8 +46,8 @@ async function open(connectionString = server.url): Promise<PostgresLockStore> {
 const holdsOf = (count: number, prefix = 'k'): HoldRecord[] => Array.from({ length: count }, (_, at) => newHold(`${prefix}${at}`));
 
 /**
- * Plays a round whose statements are counted, with keys of its own; another one where the server stood still for longer than an operation
- * may take.
+ * Plays a round whose statements are counted, with keys of its own; another round where the server stood still for
+ * longer than an operation may take.
  */
 async function counting(round: (prefix: string) => Promise<void>): Promise<void> {
   for (let tries = 1; ; tries++) {

@@ -42,7 +42,7 @@ function hold(key: string): HoldRecord {
 
 type Probe = (store: PostgresLockStore, schema: string) => Promise<unknown>;
 
-/** What the functions do, beside what they would do with a defect. */
+/** The results of the functions, beside their results with a defect. */
 const PROBES: Readonly<Record<string, { probe: Probe; expected: unknown; right: string; wrong: string }>> = {
   'purge leaves a row that somebody queues at': {
     async probe(store, schema) {
@@ -236,7 +236,7 @@ test('an operation that the server refused because of another one is sent again'
     await until('that it waits', async () => {
       return (await server.query("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'")).length === 1;
     });
-    // What it waited for has changed: "could not serialize access due to concurrent update".
+    // The row that it waited for has changed: "could not serialize access due to concurrent update".
     await blocker.query('COMMIT');
     expect((await acquiring).fence).toBeGreaterThan(0);
   } finally {

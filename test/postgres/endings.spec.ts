@@ -7,7 +7,10 @@ import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';
 import { newHold } from '../support/new-hold';
 
-/** Stands before a server, and may hold back what it says to deliver it in one piece, as to a process that stood still meanwhile. */
+/**
+ * Stands before a server, and may hold back its replies to deliver them in one piece, as to a process that stood still
+ * meanwhile.
+ */
 async function startGate(port: number): Promise<{ readonly port: number; hold(): void; deliver(): void; stop(): void }> {
   let held: { readonly client: Socket; readonly data: Buffer }[] | undefined;
   const sockets: Socket[] = [];

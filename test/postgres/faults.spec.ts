@@ -67,7 +67,7 @@ async function endOf(key: string): Promise<number> {
   return Number(row?.ends);
 }
 
-/** What is stored of a lock, asked straight from the server. */
+/** The stored lock, asked straight from the server. */
 function stored(key = 'k'): Promise<StoredLock | null> {
   return patient(stores[1] as PostgresLockStore).inspect(key);
 }

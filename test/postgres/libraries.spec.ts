@@ -27,7 +27,7 @@ afterAll(() => server.stop());
 interface Library {
   /** Runs something in a transaction. */
   transaction<T>(body: (rows: RowLockClient) => Promise<T>): Promise<T>;
-  /** What is no transaction. */
+  /** A client outside of a transaction. */
   readonly outside: RowLockClient;
   end(): Promise<unknown>;
 }

@@ -7,7 +7,7 @@ import { PostgresLockStore, type PostgresPool, type RowLockClient } from 'nestjs
 import type { Pool } from 'pg';
 import type { DataSource } from 'typeorm';
 
-/** What a transaction of Prisma has. */
+/** The part of a transaction of Prisma that is used. */
 interface PrismaTransaction {
   $queryRawUnsafe(text: string, ...values: unknown[]): PromiseLike<unknown>;
 }

@@ -493,7 +493,7 @@ describe('configuration', () => {
     await blocker.query('COMMIT');
     blocker.release();
     await sleep(1_000);
-    // That of a start which was repeated may still end.
+    // The listening connection of a start which was repeated may still end.
     await until('that nobody listens', async () => !(await somebodyListens()));
     expect(slow.listenerCount('error')).toBe(listeners);
   });

@@ -17,7 +17,10 @@ import { goOn, stopProcess } from '../support/stopping';
 // Each starts processes of its own, which takes a while on a machine that is busy.
 jest.setTimeout(60_000);
 
-/** For a machine that stands still for a second or two. Without what is claimed here, the wait would be ten seconds or more. */
+/**
+ * For a machine that stands still for a second or two. If the claims here did not hold, the wait would be ten seconds
+ * or more.
+ */
 const SLACK_MS = 4_000;
 
 /** A waiter that is stopped in the moment when it takes its turn has the lock for so long. */
@@ -214,7 +217,7 @@ describe('shutdown does not wait for a server', () => {
     const { tookMs, code, livedOnMs, notices } = await (closed.get(how) as ReturnType<typeof closeBeside>);
     expect(tookMs).toBeLessThan(5_000 + SLACK_MS);
     expect(code).toBe(0);
-    // What it waited for would take a minute.
+    // If the process still waited for anything, it would live on for a minute.
     expect(livedOnMs).toBeLessThan(20_000);
     expect(notices.filter(({ event }) => event === 'rejected').map(({ key, code: reject, reason }) => [key, reject, reason])).toEqual(
       expect.arrayContaining([

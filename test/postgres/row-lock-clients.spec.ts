@@ -158,7 +158,7 @@ describe('what the database says', () => {
         const refused = expect(call).rejects.toThrow(LockStoreError);
         let isRefused: boolean = false;
         void call.catch(() => (isRefused = true));
-        // That of the test before may still wait, too.
+        // The call of the test before may still wait, too.
         await until('that it is refused', async () => {
           await server.terminateBackends("wait_event_type = 'Lock'");
           return isRefused;

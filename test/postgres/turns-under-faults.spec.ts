@@ -106,8 +106,8 @@ function endListeners(): Promise<number> {
 }
 
 /**
- * Expects that a process is notified of its turn. One that believes that it is, and was second when it asked last, would poll after two seconds
- * otherwise.
+ * Expects that a process is notified of its turn. A process that believes so, and was second when it asked last, would
+ * otherwise poll after two seconds.
  */
 async function expectNotified(waiter: LockService): Promise<void> {
   expect(await healthWith(waiter)).toMatchObject({ hearsTurns: true });
@@ -144,7 +144,8 @@ describe('a listener', () => {
     await queued(3);
     await endListeners();
     await held.release();
-    // A process without a listener is skipped; this one has one again before that, or finds its place gone and queues anew.
+    // A process without a listener is skipped. This process has one again before that, or finds its place gone and
+    // queues anew.
     expect(await timeOf(far)).toBeLessThan(2 * (CLAIM_MS + RECHECK_MS.soon) + SLACK_MS);
   });
 

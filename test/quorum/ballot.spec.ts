@@ -177,7 +177,8 @@ test('a vote counts however late it comes, where no other owner has one', async 
   expect(granted).toBe(100);
 });
 
-// Where a minority is away and each owner is nearer to another server, they went on splitting the votes for many seconds.
+// Where a minority is away and each owner is nearer to another server, they went on splitting the votes for many
+// seconds.
 test('owners that have split the votes ask again after pauses that differ by as long as an attempt takes', () => {
   const refusal = { remainingMs: 5_000, holder: { by: 'somebody', heldMs: 10 }, rank: 0 };
   const pauses = (split: number): number[] =>

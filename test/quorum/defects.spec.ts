@@ -66,10 +66,10 @@ async function open(library: Library): Promise<LockStore> {
 
 const fieldsAt = (place: number): Promise<string[]> => quorum.at(place).client.hkeys(LOCK);
 
-/** What has to hold, and the defects that break it. */
+/** A rule that has to hold, and the defects that break it. */
 interface Rule {
   readonly rule: string;
-  /** What each is called, and the edits that it is. */
+  /** The name of each defect, and its edits. */
   readonly defects: Readonly<Record<string, readonly Edit[]>>;
   readonly check: (library: Library) => Promise<void>;
 }

@@ -191,7 +191,8 @@ test('what a process reports of itself holds for longer than until its next repo
   await until('all servers in a report', async () => {
     const { read, ...fields } = await client.hgetall('lock:run:{0}');
     const said = Object.entries(fields).filter(([name]) => /^(servers|lease|vote):/.test(name));
-    // It reports every 250 ms, and may stand still for half a second. What it says of a server holds from the last answer of that one.
+    // It reports every 250 ms, and may stand still for half a second. Its report about a server holds from the last
+    // answer of that server.
     return said.length === 5 && said.every(([, ends]) => Number(ends) - Number(read) >= 750);
   });
 });
@@ -349,7 +350,8 @@ test('a lock is not renewed by a server whose votes do not count for its holder'
     await after.renew([hold]);
     return (await added.client.hget('lock:lock:{k}', 'fence')) === String(hold.fence);
   });
-  // From here on its vote at the second server is not renewed; the other process reaches that one, and the third of its own list.
+  // From here on its vote at the second server is not renewed; the other process reaches that server, and the third of
+  // its own list.
   quorum.proxy(1).mode = 'refuse';
   let trustedUntil = 0;
   await until('another owner', async () => {

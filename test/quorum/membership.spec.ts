@@ -15,11 +15,11 @@ const HOUR_MS = 3_600_000;
 class Server {
   readonly name: string;
   session = new Session(new ServerClock());
-  /** What each report asked of it. */
+  /** The requests of the reports to it. */
   readonly asked: string[] = [];
   answers = true;
   aheadMs = 0;
-  /** What the answer to a report that has it count waits for. */
+  /** The promise that the answer to a report that has it count waits for. */
   held: Promise<unknown> | undefined;
 
   constructor(name: string) {

@@ -18,7 +18,8 @@ test('a vote that comes while another fence is being stored does not decide for 
       return opened;
     }),
   );
-  // The first answers with a higher fence, which the next two are then given; meanwhile the fourth agrees with what these two had.
+  // The first server answers with a higher fence, which the next two are then given; meanwhile the fourth agrees with
+  // the fence that these two had.
   [0, 40, 40, 60, 90].forEach((ms, at) => ((proxies[at] as TcpProxy).latencyMs = ms));
   try {
     for (let round = 0; round < ROUNDS; round++) {

@@ -20,7 +20,10 @@ afterEach(() => stores.stop());
 
 const open = async (): Promise<LockService> => makeLocks(await stores.open(stores.quorum.urls));
 
-/** Locks again and again; how many others had the lock while the unluckiest call waited. A call that is refused fails the test. */
+/**
+ * Locks again and again; resolves to how many others had the lock while the unluckiest call waited. A call that is
+ * refused fails the test.
+ */
 async function mostPassedOver(locks: LockService): Promise<number> {
   const endsAt = performance.now() + FOR_MS;
   let most = 0;

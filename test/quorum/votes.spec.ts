@@ -45,7 +45,10 @@ const ownersAt = (places: readonly number[]): Promise<(string | null)[]> =>
 const isEverywhere = async ({ fence }: HoldRecord): Promise<boolean> =>
   (await stores.quorum.fences('k')).every((stored) => stored === String(fence));
 
-/** Sends the first command again that a server was sent of a script; a vote without its latest time, unless `whenever` is false. */
+/**
+ * Sends the first command again that a server was sent of a script; a vote without its latest time, unless `whenever`
+ * is false.
+ */
 async function repeater(place: number, { sha }: { sha: string }, whenever = true): Promise<() => Promise<unknown>> {
   const { client } = stores.quorum.at(place);
   const monitor = await client.monitor();
@@ -196,7 +199,7 @@ describe('a server that did not vote for the owner of a lock', () => {
     const { client } = stores.quorum.at(4);
     await client.set('lock:fence:{0}', hold.fence + 9_000_000);
     await renewsEverywhere(hold);
-    // What that server has given out it does not give again.
+    // A fence that this server has given out is not given again.
     expect(Number(await client.get('lock:fence:{0}'))).toBeGreaterThanOrEqual(hold.fence + 9_000_000);
     await Promise.all([0, 1].map((place) => stores.quorum.at(place).kill()));
     expect(await store.renew([hold])).toEqual([true]);
@@ -293,7 +296,7 @@ describe('a server that did not vote for the owner of a lock', () => {
     await Promise.all([0, 1].map((place) => stores.quorum.at(place).kill()));
     expect(await other.renew([guest])).toEqual([true]);
     expect(await other.release(guest)).toBe(true);
-    // What comes late does not let it in again.
+    // A late command does not let it in again.
     await other.renew([guest]);
     await sleep(300);
     expect(await guestsAt([2, 3, 4])).toEqual([0, 0, 0]);
@@ -322,7 +325,7 @@ describe('a server that did not vote for the owner of a lock', () => {
     await strangerGoes();
     await stores.quorum.at(0).client.del(LOCK);
     expect(await store.renew([hold])).toEqual([false]);
-    // What was sent before is answered before.
+    // A command that was sent before is answered before.
     expect(await store.inspect('k')).toBeNull();
     expect(await ownersAt([3, 4])).toEqual([null, null]);
   });
@@ -532,7 +535,7 @@ test('nothing is left behind but done marks, the fence and the run of each serve
     for (const name of await client.keys('*')) {
       expect(name).toMatch(new RegExp(`^lock:(fence:\\{0\\}|run:\\{0\\}|waiters:\\{.+\\}|done:${ID}(\\.\\d+)?:\\{.+\\})$`));
       const leftMs = await client.pttl(name);
-      // What expired since is gone.
+      // A key that has expired since is gone.
       if (leftMs !== -2) {
         // 0 is what is left in the last millisecond, and -1 says that a key never expires.
         expect([name, leftMs >= 0]).toEqual([name, /^lock:(done|waiters):/.test(name)]);

@@ -9,7 +9,7 @@ import { until } from '../support/until';
 
 let postgres: PostgresServer;
 let redis: RedisServer;
-/** What the credits ask between their read and their write; a test answers. */
+/** The shop that the credits ask between their read and their write; a test answers. */
 let shop: Server;
 const asked: ServerResponse[] = [];
 const functions: ChildProcess[] = [];

@@ -88,7 +88,7 @@ async function begin(sent: Sent): Promise<{ answer: Promise<Answer>; goOn: () =>
 }
 
 beforeEach(() => postgres.query('TRUNCATE payments, answers'));
-// What a test that failed has left.
+// Ends a transaction that a failed test has left.
 afterEach(() => clerk.query('ROLLBACK'));
 
 test('of two requests at once in two applications one pays, and the other is told 409; repeated, it has the answer of the first', async () => {

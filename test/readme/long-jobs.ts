@@ -8,7 +8,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { currentLock, DistributedLock, lockKey, type Lock, type LockService } from 'nestjs-distributed-lock';
 import type { Pool, PoolClient, QueryResult } from 'pg';
 
-/** What `work` comes to. Where `signal` aborts, its reason, in place of whatever error the abort causes there. */
+/**
+ * The result of `work`. Where `signal` aborts, throws its reason, in place of whatever error the abort causes there.
+ */
 export async function orLost<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   try {
     return await work;
@@ -34,7 +36,9 @@ export class Archive {
   }
 }
 
-/** Runs a query that PostgreSQL stops when `signal` aborts. `control` is a pool of its own, for the cancelling alone. */
+/**
+ * Runs a query that PostgreSQL stops when `signal` aborts. `control` is a pool of its own, for the cancelling alone.
+ */
 export async function pgQuery(pool: Pool, control: Pool, signal: AbortSignal, sql: string, values: unknown[] = []): Promise<QueryResult> {
   const client = (await pool.connect()) as PoolClient & { readonly processID: number };
   // A connection that ends fails the query, and says so by an event too: without a listener, the process would end.
@@ -55,7 +59,9 @@ export async function pgQuery(pool: Pool, control: Pool, signal: AbortSignal, sq
   }
 }
 
-/** Runs a query that MySQL or MariaDB stops when `signal` aborts. `control` is a pool of its own, for the killing alone. */
+/**
+ * Runs a query that MySQL or MariaDB stops when `signal` aborts. `control` is a pool of its own, for the killing alone.
+ */
 export async function mysqlQuery(
   pool: MySqlPool,
   control: MySqlPool,

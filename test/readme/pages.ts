@@ -34,7 +34,7 @@ export function blocksOf({ text }: Page, language: string): string[] {
   return [...text.matchAll(new RegExp(`^ *\`\`\`${language}\\n(.*?)^ *\`\`\``, 'gms'))].map(([, block]) => block as string);
 }
 
-/** What stands between two headings of the second level. */
+/** The text between two headings of the second level. */
 export function sectionOf({ path, text }: Page, heading: string): string {
   const start = text.indexOf(`\n## ${heading}\n`);
   if (start < 0) {

@@ -25,7 +25,7 @@ const CREDITS = `
 let folder: string;
 let redis: RedisServer;
 
-/** What `nest new` makes, with the packages of this project in place of an installation. */
+/** The application that `nest new` makes, with the packages of this project in place of an installation. */
 async function newApplication(type: string): Promise<string> {
   const args = ['@nestjs/schematics:application', `--name=${SHOP}`, `--type=${type}`, '--language=ts', '--observe=false'];
   const cwd = join(folder, type);

@@ -79,7 +79,7 @@ const application = await NestFactory.createApplicationContext(
 );
 application.enableShutdownHooks();
 
-/** What the test asks for, one at a time. */
+/** The tasks that the test asks for, one at a time. */
 const TASKS: Readonly<Record<string, () => Promise<unknown>>> = {
   ...Object.fromEntries(
     [WithCls, WithClsSwapped, WithTypeOrm, WithTypeOrmTransactional, WithPrisma].map((type) => [
@@ -131,7 +131,7 @@ const TASKS: Readonly<Record<string, () => Promise<unknown>>> = {
   },
 };
 
-/** What was returned, or thrown; 'skipped' for what was not run. */
+/** The result of a call, or its error as a text; 'skipped' for a call that was not run. */
 async function answerOf(call: () => Promise<string | undefined>): Promise<string> {
   return answered(call).then((result) => result ?? 'skipped', String);
 }

@@ -54,7 +54,7 @@ class Application {
 let postgres: PostgresServer;
 let redis: RedisServer;
 let bank: Server;
-/** What the bank was asked, and how many of these questions it has answered; it refuses the first. */
+/** The questions to the bank, and how many of them it has answered; it refuses the first. */
 const questions: string[] = [];
 let answers = 0;
 let applications: readonly [Application, Application];
@@ -79,7 +79,7 @@ afterAll(async () => {
   await Promise.all([postgres.stop(), redis.stop()]);
 });
 
-/** What both processes answer. */
+/** The answers of both processes. */
 function runInBoth(task: string): Promise<readonly unknown[]> {
   return Promise.all(applications.map((application) => application.run(task)));
 }

@@ -25,7 +25,7 @@ export class Balance {
   amount!: number;
 }
 
-/** What was run, in order. */
+/** The calls that were run, in order. */
 export const done: string[] = [];
 
 async function write(manager: EntityManager, customerId: string, amount: number): Promise<void> {
@@ -55,7 +55,7 @@ export class WithTypeOrmTransactional {
   }
 }
 
-/** What the page warns of. */
+/** The mistake that the page warns of. */
 @Injectable()
 export class WithClsSwapped {
   constructor(@Inject(TransactionHost) private readonly host: TransactionHost<TransactionalAdapterTypeOrm>) {}

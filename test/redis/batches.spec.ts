@@ -41,7 +41,10 @@ afterEach(async () => {
   await store.close();
 });
 
-/** On a machine that stalls, a server may take longer than the second that an operation has, and a test longer than a short lease. */
+/**
+ * On a machine that stalls, a server may take longer than the second that an operation has, and a test longer than a
+ * short lease.
+ */
 const PATIENT = { ttlMs: 60_000, limitMs: 20_000 } as const;
 const patientHold = (key: string): HoldRecord => newHold(key, PATIENT);
 const holdsOf = (count: number): HoldRecord[] => Array.from({ length: count }, (_, at) => patientHold(`k${at}`));

@@ -16,7 +16,7 @@ import { sideBySide } from '../support/side-by-side';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 
-/** What the page says of each fault: of calls that do not wait, of those that do, and of a lock that is held. */
+/** The words of the page for each fault: of calls that do not wait, of calls that do, and of a lock that is held. */
 const TABLE = new Map(
   tableBelow(readPage('docs/stores/redis.md'), 'When a connection fails').map(([fault = '', ...cells]) => [fault, cells.join(' | ')]),
 );
@@ -72,7 +72,10 @@ interface Fault {
   begin(scene: Scene): unknown;
   /** Called while a call waits; without it the fault lasts. */
   end?(scene: Scene): unknown;
-  /** Connections end by it: how a call fails then. A command that was sent before its client has noticed is one whose reply is lost. */
+  /**
+   * Whether connections end by the fault: how a call fails then. A command that was sent before its client noticed the
+   * end counts as one whose reply is lost.
+   */
   readonly cuts?: string;
 }
 
@@ -130,7 +133,7 @@ interface SeenFault {
   readonly cuts?: string | undefined;
 }
 
-/** What a process sees of a fault; another process has the lock that a call waits for. */
+/** The effects of a fault that a process sees; another process has the lock that a call waits for. */
 async function seenOf(locks: LockService, other: LockService, keys: readonly string[], fault: SeenFault): Promise<string> {
   const [held, waited, probe, ...free] = keys as [string, string, string, ...string[]];
   const mine = await locks.acquire(held);
@@ -208,7 +211,7 @@ describe('on a Cluster', () => {
   /** Whether a client says that a command was not sent. On a Cluster those of ioredis do not. */
   const knows = (name: string): boolean => name.startsWith('node-redis');
 
-  /** What all clients see of one fault at the same time, and what the page says. */
+  /** Compares the effects that all clients see of one fault at the same time with the words of the page. */
   async function compareAll(
     written: string,
     master: RedisServer,

@@ -16,7 +16,7 @@ import { saying } from '../support/saying';
 import { searched } from '../support/searched';
 import { until } from '../support/until';
 
-/** What the tests use of the clients themselves. */
+/** The methods of the clients themselves that the tests use. */
 type TestedClient = RedisSource & { ping(): Promise<string>; disconnect(): unknown };
 
 let server: RedisServer;

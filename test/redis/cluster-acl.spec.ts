@@ -11,7 +11,7 @@ import { saying } from '../support/saying';
 
 const KEYS = Array.from({ length: 12 }, (_, at) => `key ${at}`);
 const PLACES = ['~lock:*', '&lock:wake:*'];
-/** What one server needs, and what a cluster needs besides. */
+/** The rights that one server needs, and the further rights for a cluster. */
 const RIGHTS = [
   '+evalsha', '+eval', '+get', '+getset', '+set', '+del', '+exists', '+hget', '+hset', '+hdel', '+hlen', '+hmget', '+hgetall',
   '+zadd', '+zrange', '+zrank', '+zrem', '+zscore', '+pexpire', '+pttl', '+time', '+publish', '+subscribe', '+ping', '+info',

@@ -135,7 +135,7 @@ describe.each([
     way.ambush = undefined;
     await until('that it is connected again', () => store.health().then(() => true, () => false)); // prettier-ignore
     expect(await master.client.info('commandstats')).toMatch(/cmdstat_evalsha:calls=1,/);
-    // What was carried out is found again by the same hold.
+    // A command that was carried out is found again by the same hold.
     const fence = Number(await master.client.hget('lock:lock:{k}', 'fence'));
     expect(await store.acquire(next)).toMatchObject({ fence });
     await store.release({ ...next, fence });

@@ -123,7 +123,7 @@ test('each master answers for the health of a cluster, which names no node', asy
     health = await locks.operations.health();
     return health.status === 'up';
   });
-  // What the start could not ask in time is not known.
+  // A fact that the start could not ask in time is not known.
   expect({ evicts: false, ...health }).toEqual({
     status: 'up',
     reasons: [],
@@ -382,7 +382,7 @@ describe('a failover', () => {
     const load = new Load(services, of([failing]), { ttl: 2_000, wait: 15_000 });
     const rest = new Load(services, of(others), { ttl: 2_000, wait: 15_000 });
     await sleep(500);
-    // What the replica does not get any more is lost with the master.
+    // A write that the replica does not get any more is lost with the master.
     const [replica] = (await cluster.replicasOf(failing)) as [RedisServer];
     replica.pause();
     await failing.client.call('CLIENT', 'KILL', 'TYPE', 'replica');

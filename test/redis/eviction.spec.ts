@@ -8,7 +8,9 @@ import { sourceOf } from '../support/redis-source';
 
 const LOCK = 'lock:lock:{k}';
 const FENCE = 'lock:fence:{0}';
-/** For a machine that is busy with other things. A lease that nobody asks for ends 4 s after its last renewal at least. */
+/**
+ * For a machine that is busy with other things. A lease that nobody asks for ends 4 s after its last renewal at least.
+ */
 const SLACK_MS = 1_900;
 
 let server: RedisServer;

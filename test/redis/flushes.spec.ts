@@ -41,7 +41,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-/** What went wrong but for the machine: a stall of a second costs a call its reply. */
+/** The troubles that the machine did not cause: a stall of a second costs a call its reply. */
 const wrongs = (): LockTrouble[] =>
   troubles.filter((trouble) => trouble.type !== 'storeAnswered' && !('error' in trouble && gotNoReply(trouble.error)));
 

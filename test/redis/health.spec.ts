@@ -39,7 +39,7 @@ async function openLocks(url = proxy.url, options: RedisLockStoreOptions = {}): 
   return makeLocks(store);
 }
 
-/** The same, where the server has told all that it knows. */
+/** The locks of a store to which the server has told all that it knows. */
 async function openSwiftLocks(): Promise<LockService> {
   const { store } = await openSwiftly(() => new RedisLockStore(sourceOf(proxy.url)));
   stores.push(store);

@@ -11,7 +11,10 @@ import { until } from '../support/until';
 
 /** A lease whose commands have 100 ms. */
 const TTL_MS = 400;
-/** When they come too late, and when those of a long lease do: a server may carry them out for a second after their time. */
+/**
+ * When commands of a short lease come too late, and when those of a long lease do: a server may carry them out for a
+ * second after their time.
+ */
 const LATE_MS = 100 + 1_000 + 100;
 const LATER_MS = 1_000 + 1_000 + 100;
 
@@ -41,12 +44,18 @@ afterEach(async () => {
   await server.stop();
 });
 
-/** Has a process know the clock of the server: its estimate is too high by as much as its last command took to get there. */
+/**
+ * Has a process learn the clock of the server: its estimate is too high by the travel time of its last command to the
+ * server.
+ */
 async function learnClock(locks: LockService): Promise<void> {
   await until('a call that is answered soon', async () => (await timeOf(locks.withLock('quick', () => undefined))) < 80);
 }
 
-/** The network keeps what is sent from here on, for longer than anybody waits or remembers; then the first of it arrives. */
+/**
+ * The network keeps commands that are sent from here on, for longer than anybody waits or remembers; then the first of
+ * them arrives.
+ */
 async function arriveLate(call: () => Promise<unknown>, lateMs = LATE_MS): Promise<void> {
   proxy.mode = 'withhold';
   const ended = call().catch((error: unknown) => error);

@@ -12,7 +12,7 @@ const TTL = 4_000;
 let group: SentinelGroup;
 let clients: Redis[];
 let stores: RedisLockStore[];
-/** What happened to the candidates, by their names: `'first elected'`. */
+/** The changes of the candidates, by their names: `'first elected'`. */
 let changes: string[];
 
 beforeAll(async () => {
@@ -53,7 +53,10 @@ async function stand(name: string, minReplicas: number): Promise<Candidate> {
   return locks.lead(KEY, lead, { ttl: TTL, pause: 100 });
 }
 
-/** Two candidates, the first of which leads; answers how many trusted their leases at once, at most, when it is asked to. */
+/**
+ * Two candidates, the first of which leads; answers how many trusted their leases at once, at most, when it is asked
+ * to.
+ */
 async function standBoth(minReplicas: number): Promise<{ first: Candidate; second: Candidate; most: () => number }> {
   const first = await stand('first', minReplicas);
   await until('that the first leads', () => first.isLeader());

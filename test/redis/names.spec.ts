@@ -46,7 +46,7 @@ async function openStore(prefix = 'lock'): Promise<RedisLockStore> {
   return store;
 }
 
-/** What Redis Cluster computes a key's slot from. */
+/** The part of a key from which Redis Cluster computes its slot. */
 function slotTextOf(name: string): string {
   const open = name.indexOf('{');
   const close = name.indexOf('}', open + 1);

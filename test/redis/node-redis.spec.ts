@@ -351,7 +351,7 @@ describe('where the name of the server leads to another one', () => {
   let way: Server;
   let address: string;
   let holdsSubscriptions: boolean;
-  /** What is held back of subscriptions, and sent when it is called. */
+  /** The replies to subscriptions that are held back, and sent when they are called. */
   let held: (() => void)[];
   /** The connections to the first server that do not subscribe. */
   let commands: Set<Socket>;
@@ -359,7 +359,7 @@ describe('where the name of the server leads to another one', () => {
   beforeEach(async () => {
     next = await RedisServer.start('--bind', '127.0.0.1', '127.0.0.2');
     [address, holdsSubscriptions, held, commands] = ['127.0.0.3', false, [], new Set()];
-    // The same port on another address leads to the first server.
+    // On another address, this port leads to the first server.
     way = createServer((socket) => {
       const to = connect(server.port, '127.0.0.1');
       commands.add(socket);

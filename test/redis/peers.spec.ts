@@ -45,7 +45,7 @@ test('with nobody who asks, a process sends nothing but the commands of its lock
   for (let tries = 1; of('publish') > 0 && tries < 5; tries++) {
     of = await sentBy(mine, theirs);
   }
-  // What the call waits for that waits longest is held by its own process, so nobody has to be asked.
+  // The lock that the longest waiting call waits for is held by its own process, so nobody has to be asked.
   expect(of('scan')).toBe(0);
   expect(of('publish')).toBe(0);
   expect(of('evalsha') + of('eval')).toBeLessThanOrEqual(85);
@@ -69,7 +69,10 @@ async function sentBy(mine: LockService, theirs: LockService): Promise<(name: st
   return (name) => (after[name] ?? 0) - (before[name] ?? 0);
 }
 
-/** Fifty, all in this one process here, which does one after the other what they would do at once; fewer beside other suites. */
+/**
+ * Fifty processes, all in this one process here, which does one after the other what they would do at once; fewer
+ * beside other suites.
+ */
 const PROCESSES = process.env['TEST_LONG'] ? 50 : 10;
 
 test(`a survey has all of ${PROCESSES * 200} locks of ${PROCESSES} processes`, async () => {
@@ -97,7 +100,7 @@ test('a search honours the prefix that a client puts before keys, also one with 
   const [mine, theirs] = [makeLocks(store, { ttl: 60_000 }), makeLocks(other, { ttl: 60_000 })];
   await mine.acquire('same');
   await theirs.acquire('same');
-  // That of a start may be left for a while, where the machine stalled.
+  // The lock of a start may be left for a while, where the machine stalled.
   expect(await searched(store)).toEqual(['same']);
 });
 

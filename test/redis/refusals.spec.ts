@@ -74,7 +74,7 @@ describe('a server that refuses', () => {
     // node-redis forgets what the server has said.
     const isTold = !(process.env['TEST_REDIS_CLIENT'] ?? '').startsWith('node-redis');
     const words = isTold ? /max number of clients reached\. Raise maxclients of the server, .*\.$/ : /the connection was lost/;
-    // What the server says is lost where the client has written before it.
+    // The server's refusal is lost where the client has written before it.
     await until('that it is told', async () =>
       locks.acquire('k', { wait: 0 }).then(
         () => false,

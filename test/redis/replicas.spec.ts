@@ -87,7 +87,7 @@ async function inWorld(run: (world: World) => Promise<void>): Promise<void> {
         await master.kill();
         await replica.client.replicaof('NO', 'ONE');
       },
-      // That of a start may be left for a while, where the machine stalled.
+      // The lock of a start may be left for a while, where the machine stalled.
       storedLocks: async () => (await master.client.keys('lock:lock:*')).filter((name) => !name.includes('start-up check')),
     });
   } finally {
@@ -108,7 +108,7 @@ function testInWorld(name: string, run: (world: World) => Promise<void>): void {
   beside(name, () => inWorld(run));
 }
 
-/** What a grant that too few replicas have is refused with. */
+/** The refusal of a grant that too few replicas have. */
 const FIGURES =
   /^Lock "k": 0 of 1 replicas confirmed the grant within (500|[1-4]\d\d) ms\. Make sure that enough replicas are connected and keep up, or lower minReplicas of RedisLockStore\.$/;
 
@@ -610,7 +610,8 @@ describe('the cost', () => {
         if (warnings.length === 0) {
           return opened;
         }
-        // Where a stall ended its start, one of its connections was not made: that for renewals is when it first renews.
+        // Where a stall ended its start, one of its connections was not made: the connection for renewals is made when
+        // it first renews.
         await opened.close();
         await until('that its connections are gone', async () => (await connections()) === 0);
       }

@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { RedisServer } from '../support/redis-server';
 
-/** What `test/fixtures/restarting.mjs` reports from inside the last calls. */
+/** The report of `test/fixtures/restarting.mjs` from inside the last calls. */
 interface Report {
   readonly ticks?: number;
   /** Locks of calls, the last ones included, that are still in memory. */

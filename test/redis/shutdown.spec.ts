@@ -49,7 +49,7 @@ async function startApplication(options: { hooks: boolean }, url = server.url): 
   return application;
 }
 
-/** What is stored besides done marks and the fence, and for how long. */
+/** The stored keys besides done marks and the fence, and for how long they last. */
 async function leftBehind(): Promise<Record<string, number>> {
   const names = (await server.client.keys('*')).filter((name) => !name.includes('start-up check'));
   for (const name of names.filter((each) => each.startsWith('lock:done:'))) {

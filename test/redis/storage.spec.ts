@@ -30,7 +30,7 @@ function rowsOf(text: string): string[][] {
   return rows.slice(2);
 }
 
-/** What a documented name or value looks like when it is filled in. */
+/** The pattern of a documented name or value when it is filled in. */
 function pattern(text: string): RegExp {
   const bare = text.replaceAll('`', '').replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
   return new RegExp(`^${bare.replaceAll(/<(\w+)>/g, (_, word: string) => PATTERNS[word] as string)}$`);
@@ -68,7 +68,10 @@ async function hash(name: string): Promise<Record<string, string>> {
 /** For how long the test prolongs a turn: a slow machine has to have the time to ask. */
 const PROLONGED_MS = 10_000;
 
-/** The documented rows that describe what is stored: every name has one, with its type and no longer to live, but for a turn. */
+/**
+ * The documented rows that describe the stored keys: every name has a row, with its type and no longer to live, but for
+ * a turn.
+ */
 async function rowsStored(): Promise<Set<string>> {
   const seen = new Set<string>();
   for (const name of await cli('KEYS', `*{${KEY}}`).then(async (names) => [...names, ...(await cli('KEYS', '*:fence:*'))])) {
@@ -114,7 +117,7 @@ async function startWaiter(): Promise<ChildProcess> {
   return child;
 }
 
-/** What is left of a turn, which is prolonged then. -1 where there is none. */
+/** The rest of a turn, which is prolonged then. -1 where there is none. */
 const PROLONG = `
   if redis.call('HEXISTS', KEYS[1], 'turn') == 0 then
     return -1
@@ -124,7 +127,7 @@ const PROLONG = `
   return left
 `;
 
-/** The same for the marks of the holds that were released, which last for ten seconds. */
+/** Prolongs a turn, and the marks of the holds that were released, which last for ten seconds. */
 async function prolong(lock: string): Promise<void> {
   await server.client.eval(PROLONG, 1, lock);
   for (const mark of await server.client.keys('lock:done:*')) {

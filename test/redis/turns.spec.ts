@@ -21,7 +21,7 @@ const CLAIM_MS = 1_000;
 const RECHECK_MS = 300;
 /** For a machine that is busy with other things. */
 const SLACK_MS = 1_500;
-/** The same where no defect that is looked for would take nearly as little. */
+/** The slack where no defect that is looked for would take nearly as little. */
 const LONG_SLACK_MS = 3_000;
 
 interface World {
@@ -72,7 +72,10 @@ function testInWorld(name: string, run: (world: World) => Promise<void>): void {
   });
 }
 
-/** Another process that waits for the key; resolves once it stands in the queue, and is notified: until then it has half a number. */
+/**
+ * Another process that waits for the key; resolves once it stands in the queue, and is notified: until then it has half
+ * a number.
+ */
 async function startChild(server: RedisServer, key: string, children: ChildProcess[]): Promise<Waiter> {
   const child = fork('test/fixtures/waiter.mjs', [server.url, key, '120000'], { execArgv: [] });
   children.push(child);
@@ -100,8 +103,8 @@ async function subscribedIds({ client }: RedisServer): Promise<string[]> {
 }
 
 /**
- * Plays rounds until one is in order. Only a process that stood still for the claim window, and so lost its turn, may have put one out of
- * order: as much time has passed then.
+ * Plays rounds until one is in order. Only a process that stood still for the claim window, and so lost its turn, may
+ * have put a round out of order: at least the claim window has passed then.
  */
 async function expectInOrder(play: () => Promise<{ fences: number[]; tookMs: number }>): Promise<void> {
   for (let round = 1; ; round++) {

@@ -1,4 +1,5 @@
-// Lets each process of a family stand still at random, as on a machine that is busy with other things: about once a second, for 50 to 500 ms.
+// Lets each process of a family stand still at random, as on a machine that is busy with other things: about once a
+// second, for 50 to 500 ms.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -9,8 +10,9 @@ const [SHORTEST_RUN_MS, LONGEST_RUN_MS] = [250, 1_250];
 const [SHORTEST_STOP_MS, LONGEST_STOP_MS] = [50, 500];
 
 /**
- * Freezes the descendants of `root`, and those that share a session with one, until `stop()`. A process for which there is a file in `stoppedByTests`
- * was stopped by its test, which lets it go on itself (see test/support/stopping.ts).
+ * Freezes the descendants of `root`, and processes that share a session with one, until `stop()`. A process for which
+ * there is a file in `stoppedByTests` was stopped by its test, which lets it go on itself (see
+ * test/support/stopping.ts).
  */
 export class Freezer {
   #root;

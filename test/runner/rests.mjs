@@ -9,7 +9,10 @@ const MOST_LOOKS = 10;
 
 let before;
 
-/** Those that a suite has made. Until Node 22, each promise passes on the value of every one, also when its suite has ended. */
+/**
+ * The storages that a suite has made. Until Node 22, each promise passes on the value of every storage, also when its
+ * suite has ended.
+ */
 const storages = new Set();
 const { _enable: enable } = AsyncLocalStorage.prototype;
 if (enable) {
@@ -25,7 +28,10 @@ export function noteRests() {
   before = count();
 }
 
-/** Whether the last suite has left nothing behind in this process, and no process of its group, so that the next one may run here. */
+/**
+ * Whether the last suite has left nothing behind in this process, and no process of its group, so that the next one may
+ * run here.
+ */
 export async function leftNothing() {
   storages.forEach((storage) => storage.disable());
   storages.clear();

@@ -1,9 +1,10 @@
 const { readFileSync } = require('node:fs');
 
 /**
- * The suites that take long. Some need groups of servers that fail over; the others prove again what others prove by example: on random runs, with
- * planted defects, with other versions and libraries, or for a store that differs from another in one thing. Of a quorum and of MySQL `npm test`
- * plays the contract of stores only. It leaves these out; `npm run test:long` runs them, and `.ci/run` runs both.
+ * The suites that take long. Some need groups of servers that fail over. The others prove again what other suites prove
+ * by example: on random runs, with planted defects, with other versions and libraries, or for a store that differs from
+ * another in one thing. Of a quorum and of MySQL, `npm test` plays only the contract of stores. It leaves these suites
+ * out; `npm run test:long` runs them, and `.ci/run` runs both.
  */
 const LONG = [
   'test/model/',
@@ -66,7 +67,7 @@ const LONG = [
   'test/package/coming-from.spec.ts',
   'test/package/store-contract.spec.ts',
   'test/package/developer-tools.spec.ts',
-  // What a user of the page does is in test/page/browser.spec.ts.
+  // The actions of a user of the page are in test/page/browser.spec.ts.
   'test/page/views.spec.ts',
   'test/page/places.spec.ts',
   // Each list is proved by test/page/changes.spec.ts.
@@ -74,7 +75,7 @@ const LONG = [
   // The commands are proved on Redis.
   'test/cli/postgres.spec.ts',
   'test/cli/quorum.spec.ts',
-  // What the messages of commands say where a right or an answer is missing.
+  // The messages of commands where a right or an answer is missing.
   'test/cli/rights.spec.ts',
   'test/cli/absence.spec.ts',
   'test/cli/cluster.spec.ts',
@@ -85,7 +86,7 @@ const LONG = [
   // Each runs the whole contract, several times.
   'test/cli/contract',
   'test/stores/contract-defects.spec.ts',
-  // What these change is proved by the other suites of test/postgres/ and by test/mysql/turns.spec.ts.
+  // The effects of these are proved by the other suites of test/postgres/ and by test/mysql/turns.spec.ts.
   'test/postgres/servers.spec.ts',
   'test/stores/postgres-on-several-databases',
   'test/stores/pglite',
@@ -95,9 +96,9 @@ const LONG = [
   'test/stores/redis-by-node-redis',
   // Groups of servers.
   'test/stores/redis-cluster',
-  // What leaders do is proved on every store by test/nest/leader.spec.ts.
+  // The behaviour of leaders is proved on every store by test/nest/leader.spec.ts.
   'test/redis/leader.spec.ts',
-  // What replicas change is proved by test/redis/replicas.spec.ts.
+  // The effects of replicas are proved by test/redis/replicas.spec.ts.
   'test/stores/redis-with-a-replica',
 ];
 

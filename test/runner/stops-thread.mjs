@@ -1,5 +1,6 @@
-// Watches whether the processes of a suite were stopped: by the kernel, which counts for each process how long it waited for a processor, or by
-// whoever stops the machine or the whole process, which shows as a gap between two ticks of this thread.
+// Watches whether the processes of a suite were stopped: by the kernel, which counts for each process how long it
+// waited for a processor, or by somebody who stops the machine or the whole process, which shows as a gap between two
+// ticks of this thread.
 import { readdirSync, readFileSync } from 'node:fs';
 import { workerData as cells } from 'node:worker_threads';
 
@@ -18,7 +19,7 @@ const suite = process.pid;
 const parent = process.ppid;
 
 let pids = [];
-/** What each source had counted at the last look, and by how much it grew in the looks of the last second. */
+/** The count of each source at the last look, and by how much it grew in the looks of the last second. */
 let counted = new Map();
 let growth = new Map();
 let looks = 0;
@@ -43,7 +44,7 @@ function count() {
   return counts;
 }
 
-/** What was counted before does not concern the test that starts. */
+/** The counts of before do not concern the test that starts. */
 function start() {
   counted = count();
   growth = new Map();

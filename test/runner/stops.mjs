@@ -2,12 +2,17 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 
-/** What is shared with the watching thread: what it is to do next, and the longest stop since the start of the test. */
+/**
+ * The memory that is shared with the watching thread: its next task, and the longest stop since the start of the test.
+ */
 const cells = new Int32Array(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT));
 const [REQUEST, LONGEST] = [0, 1];
 const [NOTHING, START, LOOK] = [0, 1, 2];
 
-/** For how many milliseconds of one second each failed test was stopped, by its full name, where it was more than is allowed. */
+/**
+ * For how many milliseconds of one second each failed test was stopped, by its full name, where it was more than is
+ * allowed.
+ */
 export const stopped = new Map();
 
 export async function watchStops() {

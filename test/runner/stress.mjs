@@ -1,5 +1,6 @@
-// Runs all tests several times beside busy loops, while each of their processes, servers included, stands still for 50 to 500 ms about once a
-// second: npm run test:stress -- [--runs 20] [--loops 2] [--seed N] [files…]. No test runs again: one that fails has a defect.
+// Runs all tests several times beside busy loops, while each of their processes, servers included, stands still for 50
+// to 500 ms about once a second: npm run test:stress -- [--runs 20] [--loops 2] [--seed N] [files…]. No test runs
+// again: one that fails has a defect.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

@@ -11,10 +11,11 @@ process.once('disconnect', () => process.kill(-process.pid, 'SIGKILL'));
 /** How long a suite may go on in which something was thrown outside of its tests. */
 const GRACE_MS = 10_000;
 
-/** What was thrown outside of the tests of the suite, as text. */
+/** The error that was thrown outside of the tests of the suite, as text. */
 let stray;
 
-// jest would end the process at once, and with it what is known of the tests: one that fails may leave a promise that is rejected later.
+// jest would end the process at once, and with it the results of the tests: one that fails may leave a promise that is
+// rejected later.
 process.removeAllListeners('uncaughtException');
 process.on('uncaughtException', (error) => {
   if (stray === undefined) {

@@ -2,8 +2,8 @@ import { TestEnvironment } from 'jest-environment-node';
 import { noteFailure, startTest } from './stops.mjs';
 
 /**
- * Takes down which tests failed while they were stopped for more than 100 ms of one second: their failure says nothing. A file that claims less,
- * or more, says so: `@jest-environment-options {"allowedStopMs": 30}`.
+ * Takes down which tests failed while they were stopped for more than 100 ms of one second: their failure says nothing.
+ * A file that claims less, or more, says so: `@jest-environment-options {"allowedStopMs": 30}`.
  */
 export default class SuiteEnvironment extends TestEnvironment {
   #allowedMs;

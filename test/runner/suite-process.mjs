@@ -7,7 +7,10 @@ import { join, relative } from 'node:path';
 /** How jest-worker marks the messages of a suite for reporters. */
 const EVENT = 3;
 
-/** A suite runs most of its code a few times only. By default, a quarter of what it takes to load goes into optimizing the loader. */
+/**
+ * A suite runs most of its code a few times only. By default, a quarter of the time to load it goes into optimizing the
+ * loader.
+ */
 const V8 = ['--interrupt-budget=1000000'];
 
 /** Those that run; who stops the run stops them all. */
@@ -18,8 +21,9 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
 }
 
 /**
- * A process in which suites run, one after the other, as long as none leaves anything behind. It leads a process group, and what a suite starts
- * belongs to the group; temporary files go to a folder of its own. Both are gone when `end` resolves.
+ * A process in which suites run, one after the other, as long as none leaves anything behind. It leads a process group,
+ * and the processes that a suite starts belong to the group; temporary files go to a folder of its own. Both are gone
+ * when `end` resolves.
  */
 export class SuiteProcess {
   #folder = mkdtempSync(join(tmpdir(), 'suite-'));
@@ -65,8 +69,8 @@ export class SuiteProcess {
   }
 
   /**
-   * The result of a suite, and the tests of it that were stopped. Rejects where the suite crashes or hangs, and where something was thrown outside of
-   * tests that have all passed: what a failed test has left must not hide its failure.
+   * The result of a suite, and its tests that were stopped. Rejects where the suite crashes or hangs, and where an
+   * error was thrown outside of tests that have all passed: the remains of a failed test must not hide its failure.
    */
   async run(task) {
     this.#path = relative(process.cwd(), task.suite.path);

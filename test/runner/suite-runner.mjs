@@ -13,10 +13,10 @@ const escape = (text) => text.replaceAll(/[$()*+./?[\\\]^{|}-]/g, String.raw`\$&
 const patternOf = (names) => `^(${names.map(escape).join('|')})$`;
 
 /**
- * Runs each suite in a process of its own, so many at a time as jest has workers, and kills what a suite has started when it ends. Where a suite
- * leaves nothing behind, the next one runs in its process: to start one and load jest takes half a second of a processor. A test that
- * failed while its processes were stopped for longer than is allowed runs again, alone, when all suites have run; a test that failed otherwise
- * does not.
+ * Runs each suite in a process of its own, as many at a time as jest has workers, and kills the processes that a suite
+ * has started when it ends. Where a suite leaves nothing behind, the next one runs in its process: to start one and
+ * load jest takes half a second of a processor. A test that failed while its processes were stopped for longer than is
+ * allowed runs again, alone, when all suites have run; a test that failed otherwise does not.
  */
 export default class SuiteRunner extends EmittingTestRunner {
   #listeners = new Map();

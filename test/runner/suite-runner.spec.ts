@@ -8,7 +8,7 @@ interface Outcome {
   readonly output: string;
   /** The part of it that goes to standard error. */
   readonly errors: string;
-  /** What the suites wrote down: a folder. */
+  /** The notes of the suites: a folder. */
   readonly notes: string;
 }
 

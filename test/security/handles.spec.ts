@@ -3,7 +3,9 @@ import type { Lock } from 'nestjs-distributed-lock';
 import { currentLock, MemoryLockStore } from 'nestjs-distributed-lock';
 import { makeLocks } from '../support/make-locks';
 
-/** Every object that can be reached from a value by its own and inherited properties, hidden ones and symbols included. */
+/**
+ * Every object that can be reached from a value by its own and inherited properties, hidden ones and symbols included.
+ */
 function reachable(value: unknown, seen = new Set<unknown>()): Set<unknown> {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null || seen.has(value)) {
     return seen;

@@ -30,9 +30,9 @@ let server: PostgresServer;
 let modules: TestingModule[];
 /** The bytes that were sent to the server. */
 let sent: string[];
-/** What was passed to `pg`: tracers of statements see it. */
+/** The values that were passed to `pg`: tracers of statements see them. */
 let traced: string[];
-/** What the server shows to other users of it. */
+/** The data that the server shows to its other users. */
 let shown: string[];
 const query = Client.prototype.query as (...args: unknown[]) => unknown;
 
@@ -89,7 +89,7 @@ async function look(): Promise<void> {
   }
 }
 
-/** What is secret about a lock: the text of its ticket, and the secrets in it. */
+/** The secrets of a lock: the text of its ticket, and the secrets in it. */
 function secretsOf(lock: Lock): string[] {
   const ticket = lock.makeTicket();
   const entries = JSON.parse(Buffer.from(ticket, 'base64url').toString()) as [string, string, number][];

@@ -58,13 +58,16 @@ class WatchedServer implements AsyncDisposable {
     await this.server.stop();
   }
 
-  /** What was sent that is none of these scripts. */
+  /** The sent commands that are none of these scripts. */
   unknown(all: readonly Script[]): string[] {
     const known = new Set(all.flatMap(({ source, sha }) => [`eval ${source}`, `evalsha ${sha}`]));
     return this.evaluated.map(({ command, body }) => `${command} ${body}`).filter((one) => !known.has(one));
   }
 
-  /** A script was seen, by its hash at least. The number of its keys never depends on what they are called; that of a batch is what its commands have. */
+  /**
+   * A script was seen, by its hash at least. The number of its keys never depends on their names; a batch has as many
+   * keys as its commands.
+   */
   expectSeen({ name, sha, source }: Script): void {
     const keys = new Set(this.evaluated.filter(({ body }) => body === sha || body === source).map((one) => one.keys));
     if (name === 'batch') {
@@ -101,7 +104,7 @@ async function useEverything(
       await sleep(ttl * 0.4);
     });
     await Promise.all([locks, locks, others].map((service) => service.withLock(text, { by }, () => sleep(5))));
-    // What is sent in one turn goes as a batch.
+    // The commands that are sent in one turn go as a batch.
     await Promise.all([1, 2, 3].map((at) => locks.withLock(`${text}${at}`, { by }, () => undefined)));
     const held = await locks.acquire(text, { by });
     // Where its reply is lost, it is answered with what its repetition finds.

@@ -25,7 +25,7 @@ import { until } from '../support/until';
 import { RedisServer } from '../support/redis-server';
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/g;
-/** What holds are called. */
+/** The names of holds. */
 let hold: RegExp;
 const SECRET = /^[\w-]{22}$/;
 
@@ -67,7 +67,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-/** What somebody who logs an error could show of it. */
+/** The data that somebody who logs an error could show of it. */
 async function fails(call: Promise<unknown>): Promise<void> {
   const error = await call.then(
     () => Promise.reject(new Error('nothing was thrown')),

@@ -16,7 +16,7 @@ let server: RedisServer;
 let spans: Spans;
 let register: Registry;
 const modules: TestingModule[] = [];
-/** What stands in the store of each lock and what tickets carry. */
+/** The secrets in the store of each lock, and those that tickets carry. */
 let secrets: Set<string>;
 
 beforeAll(async () => {

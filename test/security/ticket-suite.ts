@@ -6,7 +6,7 @@ import { makeLocks } from '../support/make-locks';
 import { until } from '../support/until';
 import { STORES, type StoreKind, type StorePlace } from '../support/stores';
 
-/** What a ticket of each of these stores is proof against. */
+/** The attacks that a ticket of each of these stores is proof against. */
 export function ticketSuite(stores: readonly string[]): void {
   describe.each(stores)('a ticket of the %s store', ticketsOf);
 }
@@ -29,7 +29,8 @@ function ticketsOf(store: string): void {
     const ask = (): Promise<string> =>
       elsewhere.withLock(key, { ticket: ticket as string, wait: 0 }, () => 'entered').catch(({ code }: { code: string }) => code);
     let answer = '';
-    // A server that stood still said nothing of the ticket. Without a connection, a call that is repeated at once keeps it from being made.
+    // A server that stood still said nothing of the ticket. Without a connection, a call that is repeated at once keeps
+    // the connection from being made.
     await until('an answer', async () => (answer = await ask()) !== 'LOCK_STORE');
     return answer;
   }

@@ -12,13 +12,16 @@ import { isOfSlowness } from '../support/no-warning';
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
 
-/** What ioredis publishes since version 5.11: each command with its arguments, on channels that tracers subscribe to. */
+/**
+ * The channels on which ioredis publishes each command with its arguments, since version 5.11: tracers subscribe to
+ * them.
+ */
 const CHANNELS = ['ioredis:command', 'ioredis:batch', 'ioredis:connect'] as const;
 const PARTS = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
 
 let servers: RedisServer[];
 let monitors: Redis[];
-/** What is seen of a key's commands in each of the places where others may look. */
+/** The data of a key's commands that can be seen in each of the places where others may look. */
 let traced: string[];
 let monitored: string[];
 let published: string[];

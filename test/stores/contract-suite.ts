@@ -5,7 +5,10 @@ import { GROUPS, STORES, type StoreKind, type StorePlace } from '../support/stor
 /** When a rule hangs, in milliseconds: the machine may be busy. */
 const LIMIT_MS = 120_000;
 
-/** The contract that is published for every store. It restarts servers, so it has some of its own: each store has a spec file that calls this. */
+/**
+ * The contract that is published for every store. It restarts servers, so it has some of its own: each store has a spec
+ * file that calls this.
+ */
 export function contractSuite(name: string): void {
   const { start, offers, hasServers } = (STORES[name] ?? GROUPS[name]) as StoreKind;
 

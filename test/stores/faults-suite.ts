@@ -7,7 +7,7 @@ import { until } from '../support/until';
 
 const LEASE = { ttl: 2_000, wait: 60_000 };
 
-/** What must hold of every store that lives in servers, whatever happens to them. */
+/** The rules that must hold of every store that lives in servers, whatever happens to the servers. */
 export function faultsSuite(place: () => StorePlace): void {
   let services: readonly LockService[];
   let load: Load;

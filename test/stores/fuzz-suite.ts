@@ -14,7 +14,7 @@ const KEYS = 3;
 const CALLERS = 12;
 const CALLS = 6;
 
-/** What a key protects: whoever is not alone in it is seen, or loses a count. */
+/** The section that a key protects: a caller that is not alone in it is seen, or loses a count. */
 class Protected {
   readonly key = `key ${randomUUID()}`;
   count = 0;
@@ -39,7 +39,10 @@ class Protected {
   }
 }
 
-/** Random calls of every kind from several processes: nobody is ever let in beside another one, and nothing stays taken. */
+/**
+ * Random calls of every kind from several processes: nobody is ever let in beside another caller, and nothing stays
+ * taken.
+ */
 export function fuzzSuite(place: () => StorePlace): void {
   test('random calls of several processes are alone in what they lock, have rising fences, and leave nothing taken', async () => {
     for (const seed of seedsOf(2)) {
@@ -52,7 +55,7 @@ export function fuzzSuite(place: () => StorePlace): void {
       for (const { key, count, sections, intruders, disorders } of guarded) {
         expect({ seed, count, intruders, disorders }).toEqual({ seed, count: sections, intruders: 0, disorders: 0 });
         expect(sections).toBeGreaterThan(CALLERS / 2);
-        // What was given up is given back in the background.
+        // Locks that were given up are released in the background.
         await until(`${key} is free`, async () => (await services[0]?.operations.inspect(key)) === null);
       }
     }
@@ -82,7 +85,10 @@ async function call(services: readonly LockService[], guarded: readonly Protecte
   }
 }
 
-/** A call that may be refused, and fails in no other way; but a brief one has no time to ask again where a server stands still for a second. */
+/**
+ * A call that may be refused, and fails in no other way; but a brief call has no time to ask again where a server
+ * stands still for a second.
+ */
 async function refusable<T>(called: Promise<T>): Promise<T | undefined> {
   return called.catch((error: unknown) => {
     if (!(error instanceof LockNotAcquiredError) && !wasSlow(error)) {

@@ -73,7 +73,7 @@ function meeting(count: number): () => Promise<void> {
   };
 }
 
-/** What callers see of locks, whichever store they are in. */
+/** The behaviour of locks that callers see, whichever store the locks are in. */
 export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
   const beside = sideBySide({
     prepare: async () => ({ locks: makeLocks(await connectTo(place())), key: `key ${randomUUID()}` }),

@@ -8,7 +8,7 @@ import { QuorumServer } from '../../lib/stores/quorum/members/quorum-server';
 class a extends PostgresLockStore {}
 class b extends MySqlLockStore {}
 
-/** What a minifier makes of the stores. Their pools connect to nothing. */
+/** The stores as a minifier leaves them. Their pools connect to nothing. */
 const MINIFIED = {
   PostgresLockStore: () => new a(new Pool()),
   MySqlLockStore: () => new b(createPool({ database: 'any' })),

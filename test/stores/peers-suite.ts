@@ -11,7 +11,7 @@ import { sideBySide } from '../support/side-by-side';
 import type { StoreKind, StorePlace } from '../support/stores';
 import { until } from '../support/until';
 
-/** What processes know of each other: lists of locks, and deadlocks. */
+/** The knowledge of processes about each other: lists of locks, and deadlocks. */
 export function peersSuite(place: () => StorePlace, { hasServers }: StoreKind): void {
   const beside = sideBySide({ prepare: async () => ({ prefix: `${randomUUID()} ` }), atOnce: 12 });
 

@@ -7,7 +7,10 @@ import { serverWarnings } from '../../lib/stores/redis/server-check';
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
 
-/** What servers answer that cannot be installed here, as their documentation and their users show it; other fields are left out. */
+/**
+ * The answers of servers that cannot be installed here, as their documentation and their users show them; other fields
+ * are left out.
+ */
 const INFO = {
   valkey: '# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.10\r\n',
   dragonfly: '# Server\r\nredis_version:7.4.0\r\ndragonfly_version:df-v1.40.1\r\nredis_mode:standalone\r\nthread_count:8\r\n',

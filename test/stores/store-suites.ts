@@ -21,7 +21,8 @@ const SUITES_OF_SERVERS = { faultsSuite };
 export function storeSuites(name: string): void {
   const kind = STORES[name] as StoreKind;
   const { start, offers, hasServers, isBrief } = kind;
-  // These break connections, of which the stores of the other suites leave a thousand. Servers of a quorum do not count for a while after it.
+  // These suites break connections, of which the stores of the other suites leave a thousand. Servers of a quorum do
+  // not count for a while afterwards.
   const breaksFirst = hasServers && name !== 'quorum';
   const suites = {
     ...(breaksFirst && SUITES_OF_SERVERS),

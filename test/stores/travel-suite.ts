@@ -31,7 +31,7 @@ export function travelSuite(place: () => StorePlace): void {
     atOnce: 12,
   });
 
-  /** What another process does that was called with these tickets. */
+  /** Runs code as another process that was called with these tickets. */
   function elsewhere<T>(text: string | undefined, fn: () => T): T {
     return outsideLocks(() => enterTickets(text, fn));
   }

@@ -11,13 +11,16 @@ import { connectTo } from '../support/sends-again';
 import type { StoreKind, StorePlace } from '../support/stores';
 import { until } from '../support/until';
 
-/** When a place asks again that was not notified, in milliseconds; and how long a hand-over takes for which that was needed. */
+/**
+ * When a place asks again that was not notified, in milliseconds; and how long a hand-over takes for which that was
+ * needed.
+ */
 const [RECHECK_MS, UNNOTIFIED_MS] = [6_000, 5_000];
 /** How many callers of one process may have the lock in a row while another one waits. */
 const MOST_IN_A_ROW = 16;
 /**
- * A turn that nobody claims for a second goes on to the next process, as does one whose grant no replica confirms in three quarters of that. Nobody
- * enters meanwhile.
+ * A turn that nobody claims for a second goes on to the next process, as does a turn whose grant no replica confirms in
+ * three quarters of a second. Nobody enters meanwhile.
  */
 const LAPSE_MS = 700;
 
@@ -309,7 +312,8 @@ export function waitingSuite(place: () => StorePlace, { hasServers }: StoreKind)
       };
       await abortEach(200);
       let [few, many] = [Infinity, Infinity];
-      // A search through the line would make it ten times as much. What else the thread does, as collecting garbage, makes it more in some rounds.
+      // A search through the line would make it ten times as much. Other work of the thread, such as collecting
+      // garbage, makes it more in some rounds.
       const isSame = (): boolean => many < 4 * few + 0.01;
       for (let round = 0; round < 2 || (round < 8 && !isSame()); round++) {
         few = Math.min(few, await abortEach(200));
@@ -322,16 +326,17 @@ export function waitingSuite(place: () => StorePlace, { hasServers }: StoreKind)
 }
 
 /**
- * For how long this thread has been on a processor, in milliseconds. The time of the clock is longer where the process is stopped, and that of the
- * whole process where its collector of garbage waits for a processor. The kernel counts up to the last time that the thread left its processor, so it
- * leaves it first: otherwise a few milliseconds may be missing.
+ * For how long this thread has been on a processor, in milliseconds. The time of the clock is longer where the process
+ * is stopped, and the time of the whole process where its collector of garbage waits for a processor. The kernel counts
+ * up to the last time that the thread left its processor, so the thread leaves it first: otherwise a few milliseconds
+ * may be missing.
  */
 function processorMs(): number {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
   return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, 'latin1').split(' ')[0]) / 1e6;
 }
 
-/** The same store; its places ask again late, so that a wake-up which is lost shows. */
+/** A wrapper of the store; its places ask again late, so that a wake-up which is lost shows. */
 function asksLate(store: LockStore): LockStore {
   const late = (reply: AcquireReply): AcquireReply =>
     reply.fence === undefined && reply.recheckMs ? { ...reply, recheckMs: RECHECK_MS } : reply;

@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What the application says of its work. */
+/** A message of the application about its work. */
 export interface Notice {
   readonly event: 'listening' | 'came' | 'held' | 'ran' | 'notified' | 'ended' | 'rejected' | 'answered' | 'closed';
   readonly key?: string;
@@ -50,7 +50,7 @@ export class Application {
       if (found) {
         return found;
       }
-      // What it said last may arrive after its end.
+      // The last message may arrive after its end.
       if (!this.child.connected && (this.child.exitCode !== null || this.child.signalCode !== null)) {
         throw new Error(`the application ended before it said '${event}': ${this.output}`);
       }

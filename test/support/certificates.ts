@@ -4,7 +4,10 @@ import { makeFolder, run } from './postgres-process';
 
 const NEW_KEY = ['-newkey', 'rsa:2048', '-nodes', '-days', '2'];
 
-/** An authority of the test's own, a certificate of this machine that it has signed, and one of a client called `locker`. */
+/**
+ * An authority of the test's own, a certificate of this machine that it has signed, and a certificate of a client
+ * called `locker`.
+ */
 export class Certificates {
   readonly #folder = makeFolder('tls');
 
@@ -19,7 +22,10 @@ export class Certificates {
     return this.path('ca.pem');
   }
 
-  /** The path of a file: `server.pem`, of a host with another name `elsewhere.pem`, and `client.pem`; their keys end with `-key.pem`. */
+  /**
+   * The path of a file: `server.pem`, of a host with another name `elsewhere.pem`, and `client.pem`; their keys end
+   * with `-key.pem`.
+   */
   path(name: string): string {
     return join(this.#folder, name);
   }

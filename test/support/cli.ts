@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { until } from './until';
 
-/** What a run of the program printed, and its exit code. */
+/** The output of a run of the program, and its exit code. */
 export interface CliRun {
   readonly code: number;
   readonly out: string;
@@ -12,18 +12,21 @@ export interface CliRun {
 
 const PROGRAM = 'dist/esm/cli/main.js';
 
-/** What takes the output: the test, a reader that has gone, or a disk that is full. */
+/** The reader of the output: the test, a reader that has gone, or a disk that is full. */
 export type Taker = 'test' | 'nobody' | 'full disk';
 
-/** What the program says on a machine that was too busy for it. */
+/** The messages of the program on a machine that was too busy for it. */
 const SLOW = /there is no connection|(no reply|not ready|could be made) within \d+ ms/;
-/** How it begins where no server was reached, so that nothing was carried out: what is said of a lock names the lock first. */
+/**
+ * The beginning of a message where no server was reached, so that nothing was carried out: a message about a lock names
+ * the lock first.
+ */
 const UNREACHED = /^\w+ did not answer/;
 const MOST_TRIES = 3;
 
 /**
- * Runs the program as it is built, with the URL of the store in the environment, and `input` typed. It runs again where the machine was too busy for
- * it, except for a release that may have been carried out.
+ * Runs the program as it is built, with the URL of the store in the environment, and `input` typed. It runs again where
+ * the machine was too busy for it, except for a release that may have been carried out.
  */
 export async function cli(env: NodeJS.ProcessEnv, words: readonly string[], input = '', taker: Taker = 'test'): Promise<CliRun> {
   for (let tries = 1; ; tries++) {

@@ -10,7 +10,10 @@ export interface Edit {
   readonly to: string;
 }
 
-/** Bundles what `entry` exports, with `edits` made to the sources, to the code of a CommonJS module that requires what is `external`. */
+/**
+ * Bundles the exports of `entry`, with `edits` made to the sources, to the code of a CommonJS module that requires the
+ * `external` packages.
+ */
 export async function bundle(entry: string, external: readonly string[], edits: readonly Edit[]): Promise<string> {
   const left = new Set(edits);
   const { outputFiles } = await build({
@@ -45,7 +48,10 @@ export async function bundle(entry: string, external: readonly string[], edits: 
   return outputFiles[0]?.text ?? '';
 }
 
-/** Loads a copy of what `entry` exports, with `edits` made to the sources. Clients of Redis have to be given to it: it loads none. */
+/**
+ * Loads a copy of the exports of `entry`, with `edits` made to the sources. Clients of Redis have to be given to it: it
+ * loads none.
+ */
 export async function loadWith<Exports>(entry: string, edits: readonly Edit[]): Promise<Exports> {
   const code = await bundle(entry, ['ioredis'], edits);
   const module = { exports: {} as Exports };

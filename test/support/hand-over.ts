@@ -8,8 +8,9 @@ const KEY = 'handed';
 const NOTIFIED_MS = 100;
 
 /**
- * How long a waiter at one store waits after the release by a holder at another, in milliseconds: the shortest of several times, since its
- * subscription may be new at first, and the machine may stall. Without a message it takes the rest of the pause before the next poll, each time.
+ * How long a waiter at one store waits after the release by a holder at another, in milliseconds: the shortest of
+ * several times, since its subscription may be new at first, and the machine may stall. Without a message it takes the
+ * rest of the pause before the next poll, each time.
  */
 export function handOver(holder: LockService, waiter: LockService): Promise<number> {
   return quickest(NOTIFIED_MS, () => handOverOnce(holder, waiter));

@@ -3,7 +3,7 @@ import type { Pool, PoolClient } from 'pg';
 /** Runs `body` between BEGIN and COMMIT on a connection of its own; ROLLBACK where it throws. */
 export async function inTransaction<T>(pool: Pool, body: (client: PoolClient) => Promise<T>, begin = 'BEGIN'): Promise<T> {
   const client = await pool.connect();
-  // What a killed connection says shows in the next statement.
+  // The error of a killed connection shows in the next statement.
   client.on('error', ignore);
   let failed: Error | undefined;
   try {

@@ -3,7 +3,7 @@ import { LockLostError } from '../../lib/core/words/errors';
 import type { Lock } from '../../lib/core/words/lock';
 import type { LockService } from '../../lib/nest/lock.service';
 
-/** What a load saw of one key. */
+/** The observations of a load on one key. */
 class Seen {
   grants = 0;
   highest = 0;
@@ -12,7 +12,10 @@ class Seen {
   running: Lock | undefined;
 }
 
-/** Callers of several services that lock each key over and over, and look whether that is one at a time and in rising order. */
+/**
+ * Callers of several services that lock each key over and over, and check that the sections run one at a time and with
+ * rising fences.
+ */
 export class Load {
   readonly seen = new Map<string, Seen>();
   /** Why calls failed, but for a lease that was lost. */

@@ -8,7 +8,7 @@ export function globalsOf(source: string): string[] {
   const tokens: string[] = code.match(/[A-Za-z_]\w*|\d[\w.]*|\.\.|[^\s\w]/g) ?? [];
   const scopes: Set<string>[] = [new Set()];
   const found = new Set<string>();
-  /** What the next scope begins with: the variables of a `for`, the parameters of a function. */
+  /** The names with which the next scope begins: the variables of a `for`, the parameters of a function. */
   let pending: string[] = [];
   const namesFrom = (at: number): string[] => {
     const names: string[] = [];

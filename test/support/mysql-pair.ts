@@ -98,8 +98,9 @@ export class MySqlPair {
   }
 
   /**
-   * The replica becomes the primary, because that one was killed, or stopped for a while: then it goes on and answers whoever is still
-   * connected, for `ms`. `moved` is called when the new primary is there. At last the old one becomes its replica.
+   * The replica becomes the primary, because the primary was killed, or stopped for a while: then the old one goes on
+   * and answers whoever is still connected, for `ms`. `moved` is called when the new primary is there. At last the old
+   * one becomes its replica.
    */
   async takeOver(how: 'kill' | 'pause', ms: number, moved: () => void): Promise<void> {
     const [old, next] = [this.#primary, this.#replica];

@@ -130,7 +130,8 @@ export class MySqlServer {
   async start(): Promise<void> {
     const log = openSync(join(this.#folder, 'log'), 'a');
     const within = (name: string): string => join(this.#folder, name);
-    // A server that starts deletes the temporary tables that it finds, those of another one that works there among them.
+    // A server that starts deletes the temporary tables that it finds, including those of another server that works in
+    // the same folder.
     const place = [`--datadir=${within('data')}`, `--tmpdir=${this.#folder}`, `--socket=${within('socket')}`, `--port=${this.port}`];
     const [file, ...words] = [...TIED, PRODUCT.server, ...SETTINGS, ...USER, ...place, ...this.#settings] as [string, ...string[]];
     this.#child = spawn(file, words, { cwd: this.#folder, stdio: ['ignore', log, log] });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
 
-/** What core would ask a store for: a hold of a new owner, with what a test says of it. */
+/** A hold as core would ask a store for it: of a new owner, with the changes of a test. */
 export function newHold(key: string, changes: Partial<HoldRecord> = {}): HoldRecord {
   return {
     key,

@@ -2,8 +2,8 @@ import type { LockStore } from '../../lib/core/seam/lock-store';
 import { isOfSlowness } from './no-warning';
 
 /**
- * A store whose start was answered in time, and what it warns of: once more where a machine that stalls took longer, since such a start
- * knows less of its server.
+ * A store whose start was answered in time, and its warnings: once more where a machine that stalls took longer, since
+ * such a start knows less of its server.
  */
 export async function openSwiftly<Store extends LockStore>(
   make: () => Store,

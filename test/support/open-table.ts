@@ -30,7 +30,7 @@ export { KeyState } from './stores/kit/key-state.js';
 
 /** The lock table of the library, with `edits` made to it, that can be put into any state and read. */
 export async function openLibrary(edits: readonly Edit[] = []): Promise<Library> {
-  // What is private has to be copied and compared by those who use it.
+  // Private fields have to be copied and compared by those who use the table.
   const code = (await bundle(ENTRY, [], edits)).replaceAll(/#(?=[a-zA-Z])/g, () => '$');
   const module = { exports: {} as Library };
   // oxlint-disable-next-line typescript/no-implied-eval

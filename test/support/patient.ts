@@ -13,7 +13,7 @@ const MOST_MS = 950;
 const SLOW =
   /no reply within (9\d\d|1000) ms|none could be made within (9\d\d|1000) ms|of the pool have been in use for 1000 ms|lock timeout/;
 
-/** What of a store can be repeated, and answers the same. */
+/** The methods of a store that can be repeated, with the same answer. */
 interface Repeatable {
   acquire(hold: HoldRecord): Promise<unknown>;
   exchange(hold: HoldRecord, next: HoldRecord, place: object, mayOvertake: boolean): Promise<unknown>;
@@ -35,9 +35,9 @@ const REPEATABLE: ReadonlySet<string | symbol> = new Set<keyof Repeatable>([
 ]);
 
 /**
- * The store, for a test that is not about time: what got no reply within the second that an operation has is sent again, as core does. Processes
- * of a server may stand still one after the other. What was given less time is sent once. A forced release that was sent again is answered with
- * whether the lock is free.
+ * The store, for a test that is not about time: a command without a reply within the second that an operation has is
+ * sent again, as core does. Processes of a server may stand still one after the other. A command that was given less
+ * time is sent once. A forced release that was sent again is answered with whether the lock is free.
  */
 export function patient<Store extends Repeatable>(store: Store): Store {
   return new Proxy(store, {
@@ -57,14 +57,17 @@ async function isFree(store: Repeatable, [key, fence]: unknown[]): Promise<boole
   return (await store.forceRelease(key as string, fence as number)) || (await store.inspect(key as string)) === null;
 }
 
-/** The answer to what can be repeated, such as a call of a `LockService`, sent again where nobody answered in the second that it has. */
+/**
+ * The answer to a call that can be repeated, such as a call of a `LockService`, sent again where nobody answered in the
+ * second that it has.
+ */
 export async function answered<T>(call: (tries: number) => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     const sentAt = performance.now();
     try {
       return await call(tries);
     } catch (error) {
-      // What is left of the second for a part of it may be less.
+      // The rest of the second for a part of it may be less.
       const isOutOfTime = error instanceof LockStoreError && performance.now() - sentAt > MOST_MS;
       if (!(isOutOfTime || gotNoReply(error)) || tries === MOST_TRIES) {
         throw error;
@@ -74,7 +77,10 @@ export async function answered<T>(call: (tries: number) => Promise<T>): Promise<
   }
 }
 
-/** Whether a store failed since nobody answered in the second that an operation has: a process of the server may have stood still. */
+/**
+ * Whether a store failed since nobody answered in the second that an operation has: a process of the server may have
+ * stood still.
+ */
 export function gotNoReply(error: unknown): boolean {
   return error instanceof LockStoreError && (SLOW.test(error.detail) || isUnconnected(error));
 }

@@ -46,7 +46,10 @@ export function readLog(folder: string): string {
   return readFileSync(join(folder, 'log'), 'utf8');
 }
 
-/** Sends a signal to a process and its children. The parent is stopped before they are counted, so that it makes no new ones. */
+/**
+ * Sends a signal to a process and its children. The parent is stopped before the children are counted, so that it makes
+ * no new ones.
+ */
 export function signalFamily(parent: number, signal: 'SIGSTOP' | 'SIGCONT' | 'SIGKILL'): void {
   stopProcess(parent);
   const send = { SIGSTOP: stopProcess, SIGCONT: goOn, SIGKILL: killProcess }[signal];

@@ -15,7 +15,9 @@ const SETTINGS = ['fsync=off', 'shared_buffers=16MB', 'max_connections=200', 'li
 /** Segments of 1 MB: the first one is empty, and copied with the rest. */
 const SMALL_LOG = '--wal-segsize=1';
 
-/** What a server says that is started while processes of the one before it, which were killed, are not quite gone. */
+/**
+ * The error of a server that is started while processes of the one before it, which were killed, are not quite gone.
+ */
 const STILL_DYING = 'pre-existing shared memory block';
 
 /** A real PostgreSQL server of the test's own, on a free port and in a folder that goes with it. */
@@ -128,7 +130,10 @@ export class PostgresServer {
     signalFamily(this.#child?.pid as number, 'SIGCONT');
   }
 
-  /** Ends the connections of the code under test to which an SQL condition on `pg_stat_activity` applies; answers how many. */
+  /**
+   * Ends the connections of the code under test to which an SQL condition on `pg_stat_activity` applies; answers how
+   * many.
+   */
   async terminateBackends(condition = 'true'): Promise<number> {
     const ended = await this.query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -148,8 +153,8 @@ export class PostgresServer {
 }
 
 /**
- * The pool, with a connection. To make one takes several processes, which may stand still one after the other, and a store that is opened
- * waits no longer for it than a statement may take.
+ * The pool, with a connection. To make a connection takes several processes, which may stand still one after the other,
+ * and a store that is opened waits no longer for it than a statement may take.
  */
 export async function connected(pool: Pool): Promise<Pool> {
   await until('a connection', async () => {

@@ -13,7 +13,7 @@ interface BalanceRow {
   readonly amount: number;
 }
 
-/** What a transaction of the generated client has, of the parts that tests use. */
+/** The parts of a transaction of the generated client that tests use. */
 export interface TransactionClient {
   readonly balance: {
     findUniqueOrThrow(query: { where: { customerId: string } }): Promise<BalanceRow>;
@@ -49,7 +49,7 @@ function ofRuntime(kind: string): Promise<{ wasm: string }> {
   return import(`@prisma/client/runtime/query_compiler_fast_bg.postgresql.${kind}`) as Promise<{ wasm: string }>;
 }
 
-/** What `prisma generate` 7.10.0 writes for the schema: running it here would download an engine. */
+/** The output of `prisma generate` 7.10.0 for the schema: running it here would download an engine. */
 const GENERATED = {
   previewFeatures: [],
   clientVersion: '7.10.0',

@@ -12,13 +12,13 @@ export interface Series {
   readonly [label: string]: string;
 }
 
-/** What a query finds for some labels. */
+/** The result of a query for some labels. */
 export interface Sample {
   readonly metric: Readonly<Record<string, string>>;
   readonly value: readonly [at: number, value: string];
 }
 
-/** What an alert rule has come to. */
+/** The state of an alert rule. */
 export interface AlertRule {
   readonly name: string;
   readonly state: 'inactive' | 'pending' | 'firing';
@@ -26,7 +26,10 @@ export interface AlertRule {
   readonly lastError?: string;
 }
 
-/** A real Prometheus of the test's own, which scrapes and evaluates its rules every second, unless another time is given. */
+/**
+ * A real Prometheus of the test's own, which scrapes and evaluates its rules every second, unless another time is
+ * given.
+ */
 export class PrometheusServer {
   readonly #port: number;
   readonly #folder = mkdtempSync(join(tmpdir(), 'lock-prometheus-'));

@@ -64,7 +64,7 @@ export async function acquired(store: QuorumLockStore, key: string, ttlMs = 5_00
   return { ...hold, fence };
 }
 
-/** What a store that is unavailable stands for. */
+/** The result of a command; `away` where the store is unavailable. */
 async function orAway<T, U>(command: Promise<T>, away: U): Promise<T | U> {
   try {
     return await command;

@@ -32,12 +32,15 @@ export class Random {
 
 const { MODEL_SEED = '1' } = process.env;
 /**
- * What all random choices of the tests begin with: 1 in each run of `npm test`, and another number in each run of `npm run test:long`, which
- * prints it (test/runner/seed.mjs). `MODEL_SEED` repeats it.
+ * The seed of all random choices of the tests: 1 in each run of `npm test`, and another number in each run of `npm run
+ * test:long`, which prints it (test/runner/seed.mjs). `MODEL_SEED` repeats it.
  */
 export const SEED = Number(MODEL_SEED);
 
-/** The seeds of a test, from `SEED` on. A failure names the seed of its run, and `MODEL_SEED=<seed> MODEL_RUNS=1` repeats it. */
+/**
+ * The seeds of a test, from `SEED` on. A failure names the seed of its run, and `MODEL_SEED=<seed> MODEL_RUNS=1`
+ * repeats it.
+ */
 export function seedsOf(runs: number): readonly number[] {
   const { MODEL_RUNS = String(runs) } = process.env;
   return Array.from({ length: Number(MODEL_RUNS) }, (_, run) => SEED + run);

@@ -10,8 +10,8 @@ export interface RecordedCommand {
 }
 
 /**
- * Records what a server runs from now on, until `stop()`, by a socket of its own: a client of ioredis fails where a command is run between
- * its MONITOR and the answer.
+ * Records the commands that a server runs from now on, until `stop()`, by a socket of its own: a client of ioredis
+ * fails where a command is run between its MONITOR and the answer.
  */
 export async function recordCommands({ port }: RedisServer): Promise<{ commands: readonly RecordedCommand[]; stop: () => void }> {
   const socket = connect(port, '127.0.0.1').on('error', () => socket.destroy());

@@ -87,12 +87,15 @@ export class RedisCluster {
     const { natMap } = options;
     const known = typeof natMap === 'object' ? Object.values(natMap) : this.nodes.map(({ port }) => ({ host: '127.0.0.1', port }));
     const client = new Cluster(known, options);
-    // What fails shows in the commands.
+    // A failure shows in the commands.
     client.on('error', () => undefined);
     return client;
   }
 
-  /** Moves the slot of a key, with its keys, while clients use it. `midway` runs when the first of the keys has moved, and when all have. */
+  /**
+   * Moves the slot of a key, with its keys, while clients use it. `midway` runs when the first of the keys has moved,
+   * and when all have.
+   */
   async reshard(key: string, to: RedisServer, midway?: () => Promise<unknown>): Promise<void> {
     const slot = await this.slotOf(key);
     const from = await this.masterOf(key);
@@ -210,7 +213,7 @@ export class RedisCluster {
     return this.nodes.filter((node) => node.running);
   }
 
-  /** What the first node that answers knows of all. */
+  /** The view of the first node that answers on all nodes. */
   #view(): Promise<NodeInfo[]> {
     return Promise.any(this.#running().map(viewOf(this.nodes)));
   }

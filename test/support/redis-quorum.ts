@@ -45,7 +45,7 @@ export class RedisQuorum {
     return this.servers.map(({ url }) => url);
   }
 
-  /** The same by way of the proxies. */
+  /** The URLs of the servers by way of the proxies. */
   get proxied(): string[] {
     return this.proxies.map(({ url }) => url);
   }

@@ -12,7 +12,10 @@ import { goOn, stopProcess } from './stopping';
 const MOST_DEMOTIONS = 4;
 const DEMOTION_MS = 6_000;
 const NAME = 'locks';
-/** Sentinels look more often than they usually do, and tell a master that it was deposed after 4 publish periods. Milliseconds. */
+/**
+ * Sentinels look more often than they usually do, and tell a master that it was deposed after 4 publish periods.
+ * Milliseconds.
+ */
 const PERIODS = ['info-period', 500, 'publish-period', 1_000, 'ping-period', 200];
 
 interface Sentinel {
@@ -71,7 +74,7 @@ export class SentinelGroup {
   ): Redis {
     const sentinels = this.sentinelPorts.map((port) => ({ host: '127.0.0.1', port }));
     const client = new (Client as typeof Redis)({ sentinels, name: NAME, ...options });
-    // What fails shows in the commands.
+    // A failure shows in the commands.
     client.on('error', () => undefined);
     return client;
   }
@@ -89,7 +92,10 @@ export class SentinelGroup {
     return this.waitForNewMaster(master, timeoutMs);
   }
 
-  /** A failover that is asked for may be given up where a sentinel is busy, or finds no replica that is fit: it is asked for again. */
+  /**
+   * A failover that is asked for may be given up where a sentinel is busy, or finds no replica that is fit: it is asked
+   * for again.
+   */
   async #demote(master: RedisServer): Promise<RedisServer> {
     for (let attempt = 1; ; attempt++) {
       try {

@@ -34,7 +34,10 @@ export class RedisServer {
     return server;
   }
 
-  /** A replica of the server at that port, which may be a proxy's. It loads from the socket: a file would be found by other tests. */
+  /**
+   * A replica of the server at that port, which may be a proxy's. It loads from the socket: a file would be found by
+   * other tests.
+   */
   static startReplica(port: number): Promise<RedisServer> {
     return RedisServer.start('--replicaof', '127.0.0.1', String(port), '--repl-diskless-load', 'swapdb');
   }
@@ -94,10 +97,13 @@ export class RedisServer {
     await this.kill();
   }
 
-  /** Resolves when so many replicas have what this server has, and follow it: one that is online may still be loading. */
+  /**
+   * Resolves when `count` replicas have the data of this server, and follow it: a replica that is online may still be
+   * loading.
+   */
   async replicasOnline(count: number): Promise<void> {
     await until(`${count} replicas`, async () => {
-      // What WAIT answers for.
+      // A write for WAIT to confirm.
       await this.client.publish('replicas', '');
       return (await this.client.wait(count, 1_000)) >= count;
     });
@@ -111,8 +117,8 @@ export class RedisServer {
 }
 
 /**
- * Below the ports that systems give to connections: one of those may be taken before the server listens, or while it restarts. So is the bus of
- * a node of a cluster, 10,000 above.
+ * Below the ports that systems give to connections: a port of those may be taken before the server listens, or while it
+ * restarts. So is the bus of a node of a cluster, 10,000 above.
  */
 const PORTS = { from: 10_000, to: 22_000 };
 

@@ -33,7 +33,7 @@ const ioredis = (server: (url: string) => RedisSource, Group: typeof Cluster): C
   server,
   cluster(nodes, options) {
     const client = new Group([...nodes], options);
-    // What fails shows in the commands.
+    // A failure shows in the commands.
     client.on('error', () => undefined);
     return { source: client, isUntouched: () => client.status !== 'end', close: () => client.disconnect() };
   },

@@ -1,8 +1,8 @@
 import { until } from './until';
 
 /**
- * The error that the start of a store is refused with. Where the machine stands still for long, a start warns that its server did not answer,
- * and is repeated.
+ * The error with which the start of a store is refused. Where the machine stands still for long, a start warns that its
+ * server did not answer, and is repeated.
  */
 export async function refusalOf(start: () => Promise<unknown>): Promise<Error> {
   let refusal: Error | undefined;

@@ -2,8 +2,8 @@ import { LockStoreError } from '../../lib/core/words/errors';
 import type { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 
 /**
- * The keys that a store finds, but those of a start that was too slow. Searches again where it got no answer: each search has to connect
- * first, within the time of a command.
+ * The keys that a store finds, without those of a start that was too slow. Searches again where it got no answer: each
+ * search has to connect first, within the time of a command.
  */
 export async function searched(store: RedisLockStore): Promise<string[]> {
   for (let tries = 1; ; tries++) {

@@ -6,7 +6,10 @@ import type { StorePlace, WholeStore } from './stores';
 /** How often an operation is sent that gets no reply. */
 const MOST_TRIES = 10;
 
-/** Processes of the servers may have stood still one after the other: no reply, no connection, no copy, or a row that is locked all the while. */
+/**
+ * Processes of the servers may have stood still one after the other: no reply, no connection, no copy, or a row that is
+ * locked all the while.
+ */
 const SLOW =
   /no reply within \d+ ms|none could be made within \d+ ms|have been in use for \d+ ms|lock timeout|replicas confirmed the|too late/;
 
@@ -14,7 +17,7 @@ const SLOW =
 const UNCONNECTED = /there is no connection/;
 export const RECONNECT_MS = 200;
 
-/** What can be repeated, and answers the same, but for `answersLater`. */
+/** The methods that can be repeated, with the same answer, but for `answersLater`. */
 const REPEATABLE: ReadonlySet<string | symbol> = new Set<keyof WholeStore | 'exchange' | 'forceRelease' | 'inspect' | 'join' | 'leave'>([
   'acquire',
   'exchange',
@@ -29,8 +32,8 @@ const REPEATABLE: ReadonlySet<string | symbol> = new Set<keyof WholeStore | 'exc
 type Method = (...args: unknown[]) => Promise<unknown>;
 
 /**
- * The store, for calls that ask it once, or whose test says what is so at their end: `patient` for core and for any time limit. Core does not bound
- * its operations.
+ * The store, for calls that ask it once, or whose test says what is true at their end: like `patient`, for core and for
+ * any time limit. Core does not limit its operations.
  */
 export function sendsAgain<Store extends Pick<WholeStore, 'operator'>>(store: Store): Store {
   const later = answersLater(store);
@@ -70,7 +73,9 @@ async function repeating(first: Method, later: Method, args: unknown[]): Promise
   }
 }
 
-/** Whether a store failed since its servers took too long for the time that an operation had, however little that was. */
+/**
+ * Whether a store failed since its servers took too long for the time that an operation had, however little that was.
+ */
 export function wasSlow(error: unknown): boolean {
   return error instanceof LockStoreError && (SLOW.test(error.detail) || isUnconnected(error));
 }
@@ -81,8 +86,8 @@ export function isUnconnected(error: unknown): boolean {
 }
 
 /**
- * What is sent again after no reply, where that differs. A forced release answers whether the lock is free. A release may come after the end of its
- * lease, which is no loss then: its code had ended in time.
+ * The methods whose answer differs when they are sent again after no reply. A forced release answers whether the lock
+ * is free. A release may come after the end of its lease, which is no loss then: its code had ended in time.
  */
 function answersLater(store: Pick<WholeStore, 'operator'>): Readonly<Record<string | symbol, Method | undefined>> {
   const { operator, release, turns } = store as WholeStore;

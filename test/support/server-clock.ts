@@ -4,7 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RedisServer } from './redis-server.js';
 
-/** The wall clock of a redis-server, which can be set while the server runs. Its monotonic clock runs on, as on a real machine. */
+/**
+ * The wall clock of a redis-server, which can be set while the server runs. Its monotonic clock runs on, as on a real
+ * machine.
+ */
 export class ServerClock {
   readonly #folder = mkdtempSync(join(tmpdir(), 'server-clock-'));
   readonly #numbers = join(this.#folder, 'numbers');

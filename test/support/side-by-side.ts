@@ -5,16 +5,19 @@ const LIMIT_MS = 180_000;
 
 /** How tests run beside each other. */
 export interface Beside<Own> {
-  /** What each test is given for it alone, made for one after the other: a server that all ask at once would be slow for all. */
+  /**
+   * Makes the things that each test is given for it alone, for one test after the other: a server that all ask at once
+   * would be slow for all.
+   */
   readonly prepare?: () => Promise<Own>;
   /** How many run at once. Default: 6. */
   readonly atOnce?: number;
 }
 
 /**
- * Declares tests that wait most of their time, and wait at the same time. All have run when the first of them is reported: jest's own
- * concurrent tests cannot import a module while another one ends, and a store that connects imports its client. What is to run alone is
- * declared by `test`.
+ * Declares tests that wait most of their time, and wait at the same time. All have run when the first of them is
+ * reported: jest's own concurrent tests cannot import a module while another one ends, and a store that connects
+ * imports its client. Tests that are to run alone are declared by `test`.
  */
 export function sideBySide<Own>({ prepare, atOnce = 6 }: Beside<Own> = {}): (name: string, body: (own: Own) => unknown) => void {
   const bodies: ((own: Own) => unknown)[] = [];

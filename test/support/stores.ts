@@ -17,7 +17,7 @@ import { RedisCluster } from './redis-cluster';
 import { RedisQuorum } from './redis-quorum';
 import { RedisServer } from './redis-server';
 
-/** What can happen to the servers of a store. */
+/** The events that can happen to the servers of a store. */
 export interface StoreServers {
   /** Whether the locks are still there when they were killed and started again. */
   readonly keepLocks: boolean;
@@ -53,7 +53,7 @@ export interface StorePlace {
 }
 
 export interface StoreKind {
-  /** What it offers beside acquire, renew, release and close. */
+  /** The offers of the store beside acquire, renew, release and close. */
   readonly offers: readonly StoreOffer[];
   /** Whether it lives in servers, to which something may happen. */
   readonly hasServers: boolean;
@@ -164,7 +164,10 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
 
 const OFFERS_OF_REDIS = ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'] as const;
 
-/** Redis behind other clients, in groups of servers. They play the contract only: what a group changes is tested in `test/redis`. */
+/**
+ * Redis behind other clients, in groups of servers. They play the contract only: the effects of a group are tested in
+ * `test/redis`.
+ */
 export const GROUPS: Readonly<Record<string, StoreKind>> = {
   'redis cluster': clusterKind((nodes) => new Cluster(nodes.map(({ port }) => ({ host: '127.0.0.1', port })))),
   'redis cluster by node-redis 6': clusterKind((nodes) => createCluster6({ rootNodes: nodes.map(({ url }) => ({ url })) }) as never),
@@ -303,8 +306,8 @@ function memoryPlace(store: WholeStore): StorePlace {
 }
 
 /**
- * What a store warns of that was opened while its servers were stopped for a second: it serves as soon as they answer. Where they were stopped
- * one after the other, there was no connection, or a replica had no copy.
+ * The warning of a store that was opened while its servers were stopped for a second: it serves as soon as they answer.
+ * Where they were stopped one after the other, there was no connection, or a replica had no copy.
  */
 const SLOW_TO_ANSWER =
   /(did not answer: |none could be made within |have been in use for |lock timeout|replicas confirmed the |too late).* Locked calls (fail until then|go on with the others)/s;
@@ -360,7 +363,7 @@ export function redisServers(servers: readonly RedisServer[]): StoreServers {
   };
 }
 
-/** The same store as one that keeps no order. */
+/** The store without its capability to keep an order. */
 function withoutTurns(store: WholeStore): WholeStore {
   return new Proxy(store, {
     get(target, name) {

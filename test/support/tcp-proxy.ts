@@ -3,14 +3,18 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 import { until } from './until';
 
 /**
- * What the proxy does with traffic. Requests always go through but for `blackhole`, which swallows both directions. TCP
- * never goes on after a gap, so a connection that lost a byte stays half open for good; new ones are whole.
- * `muteSubscribers` keeps from subscribers what they would hear, and lets everybody else's replies pass; `deafen` cuts them
- * off; `refuse` cuts everybody off; `withhold` keeps requests, and the connection to the server, until `deliverFirst`.
+ * The treatment of traffic by the proxy. Requests always go through but for `blackhole`, which swallows both
+ * directions. TCP never goes on after a gap, so a connection that lost a byte stays half open for good; new ones are
+ * whole. `muteSubscribers` keeps messages from subscribers, and lets everybody else's replies pass; `deafen` cuts
+ * subscribers off; `refuse` cuts everybody off; `withhold` keeps requests, and the connection to the server, until
+ * `deliverFirst`.
  */
 export type ProxyMode = 'pass' | 'withhold' | 'dropReplies' | 'killOnReply' | 'blackhole' | 'muteSubscribers' | 'deafen' | 'refuse';
 
-/** What a subscriber says to Redis and to PostgreSQL, and on what a process sleeps in MySQL. */
+/**
+ * The commands by which a subscriber subscribes to Redis and to PostgreSQL, and the statement on which a process sleeps
+ * in MySQL.
+ */
 const SUBSCRIBES = ['subscribe', 'SUBSCRIBE', 'LISTEN ', 'ELSE get_lock('];
 
 /** Reads a connection, and knows the text of a request that does not have it in itself. */

@@ -1,16 +1,16 @@
-/** What of the sequences of a terminal moves the cursor or erases; others change no text. */
+/** The sequences of a terminal that move the cursor or erase; others change no text. */
 // oxlint-disable-next-line no-control-regex
 const PIECES = /\u001b\[([?\d;]*)([A-Za-z])|\u001b[()=>].?|[\s\S]/gu;
 
 /** Where the cursor goes: down and right. */
 const MOVES: Readonly<Record<string, readonly [number, number]>> = { A: [-1, 0], B: [1, 0], C: [0, 1], D: [0, -1] };
 
-/** What is on a terminal of so many rows and columns, by what was written to it. */
+/** The screen of a terminal of so many rows and columns, by the text that was written to it. */
 export class TerminalScreen {
   #rows: number;
   #columns: number;
   #lines: string[][];
-  /** What is shown until the update that has begun is whole. */
+  /** The lines that are shown until the update that has begun is whole. */
   #before: string[][] | undefined;
   #row = 0;
   #column = 0;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { TerminalScreen } from './terminal-screen';
 import { until } from './until';
 
-/** What the shell writes when the program has ended. */
+/** The text that the shell writes when the program has ended. */
 const END = /<(\d+)>$/;
 
 /** A program in a real terminal, which `script` makes; it ends with the test. */
@@ -15,8 +15,8 @@ export class Terminal {
 
   private constructor(env: NodeJS.ProcessEnv, command: string, rows: number, columns: number) {
     this.screen = new TerminalScreen(rows, columns);
-    // The name of the terminal comes first; its size is set before the program starts. How it ended comes last: `script` itself may miss
-    // the end of a program that stood still before.
+    // The name of the terminal comes first; its size is set before the program starts. The exit code comes last:
+    // `script` itself may miss the end of a program that stood still before.
     const line = `stty rows ${rows} columns ${columns}; echo "<$(tty)>"; ${command}; printf '<%s>' "$?"`;
     this.#child = spawn('script', ['-qfec', line, '/dev/null'], {
       env: { PATH: process.env['PATH'], TERM: 'xterm', SHELL: '/bin/sh', ...env },

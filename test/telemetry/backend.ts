@@ -1,6 +1,6 @@
 import type { LockTelemetry } from 'nestjs-distributed-lock';
 
-/** What a backend has of a metric for some labels. */
+/** The data that a backend has of a metric for some labels. */
 export interface Series {
   /** By their names in OpenTelemetry. */
   readonly labels: Readonly<Record<string, string>>;

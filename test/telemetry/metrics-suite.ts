@@ -16,7 +16,7 @@ const REASONS = ['expired', 'forced', 'released', 'maxHold', 'shutdown'];
 /** A key, which may name a person. */
 const KEY = 'balance:ann@example.org';
 
-/** What every backend of metrics has to show of real locks. */
+/** The figures of real locks that every backend of metrics has to show. */
 export function metricsSuite(what: string, makeBackend: () => Backend): void {
   describe(`metrics of ${what}`, () => {
     let server: RedisServer;
@@ -52,7 +52,9 @@ export function metricsSuite(what: string, makeBackend: () => Backend): void {
       return locks;
     }
 
-    /** The series of a metric that have at least these labels, by the parts of their names after `distributed_lock.`. */
+    /**
+     * The series of a metric that have at least these labels, by the parts of their names after `distributed_lock.`.
+     */
     async function series(metric: string, labels: Readonly<Record<string, string>> = {}): Promise<readonly Series[]> {
       const all = (await backend.read()).get(`distributed_lock.${metric}`) ?? [];
       return all.filter((one) =>

@@ -27,7 +27,7 @@ const queries = [
 ];
 const histograms: ReadonlySet<string> = new Set(Object.values(HISTOGRAMS).map(({ name }) => name));
 const metrics = [HISTOGRAMS, COUNTERS, LEVELS, STATES].flatMap((list) => Object.values<{ name: string; labels: readonly string[] }>(list));
-/** What Prometheus has of each metric: its series, with the name in OpenTelemetry. */
+/** The series that Prometheus has of each metric, with the name in OpenTelemetry. */
 const series = new Map(
   [...NAMES].flatMap(([name, metric]) =>
     (histograms.has(metric) ? ['_bucket', '_sum', '_count'] : ['']).map((part) => [`${name}${part}`, metric] as const),
@@ -77,7 +77,7 @@ test('Prometheus accepts the rules, which fire when they should and not otherwis
   await run('promtool', ['test', 'rules', 'test/telemetry/alerts.test.yml']);
 });
 
-/** What is counted, with the rule that fires, and the panel or the line of one that shows it. */
+/** The series that are counted, with the rule that fires, and the panel or the line of a panel that shows it. */
 const COUNTED = [
   ['distributed_lock_losses_total', 'error_type="expired"', 'LockLost', 'Losses'],
   ['distributed_lock_deadlocks_total', 'distributed_lock_scope="fleet"', 'LockDeadlock', 'Deadlocks'],

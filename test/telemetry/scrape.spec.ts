@@ -196,7 +196,7 @@ function listedLabels(): Record<string, readonly string[]> {
   return Object.fromEntries(metrics.map(({ name, labels }) => [name, labels.toSorted()]));
 }
 
-/** What is read comes to be equal to that. */
+/** Waits until the result of `read` equals `expected`. */
 async function expectSoon<T>(read: () => Promise<T>, expected: T): Promise<void> {
   const check = async (): Promise<void> => expect(await read()).toEqual(expected);
   const isSo = (): Promise<boolean> =>

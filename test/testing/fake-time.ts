@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { currentLock, DistributedLock, LockModule, LockService } from 'nestjs-distributed-lock';
 import { LockTesting, type LockTestingOptions } from 'nestjs-distributed-lock/testing';
 
-/** What a library of fake timers can do: let so many milliseconds pass. */
+/** The ability of a library of fake timers: to let so many milliseconds pass. */
 export type Advance = (ms: number) => Promise<unknown>;
 
 class Balances {
@@ -29,7 +29,7 @@ async function start(options?: LockTestingOptions): Promise<Application> {
   return { control, locks: module.get(LockService), balances: module.get(Balances), close: () => module.close() };
 }
 
-/** What became of a call so far: its result, the code of its error, or `'waits'`. */
+/** The state of a call so far: its result, the code of its error, or `'waits'`. */
 function follow(call: Promise<unknown>): () => string {
   let state = 'waits';
   call.then(

@@ -9,7 +9,7 @@ import { concatMap, from, timer, type Observable } from 'rxjs';
 import { prepareForMiddleware } from '../support/nest-major';
 import { RedisServer } from '../support/redis-server';
 
-/** What calls the other application from inside its lock. */
+/** Calls the other application from inside its lock. */
 @Injectable()
 export class Shop {
   constructor(@Inject(LockService) readonly locks: LockService) {}

@@ -30,7 +30,8 @@ test.each(['reads the answer', 'has gone', 'goes at the moment of the answer'])(
           await hasGone;
           inside = await locked();
           if (client === 'goes at the moment of the answer') {
-            // Node finishes no response whose connection is gone when it is ended, and tells of the end of the connection later.
+            // Node finishes no response whose connection is gone when it is ended, and tells of the end of the
+            // connection later.
             request.socket.destroy();
           }
           response.end('done');

@@ -10,7 +10,7 @@ import type { Registers } from './registers.js';
 /** Lets a lock's ticket be used in another process; resolves when that one has left, or after a while. */
 export type Lend = (key: string, owner: string, ticket: string) => Promise<void>;
 
-/** What the workers do with locks. Each method is one way to use the library. */
+/** The work of the workers with locks. Each method is one way to use the library. */
 @Injectable()
 export class AccountService {
   constructor(
@@ -102,7 +102,7 @@ export class AccountService {
     await Attempt.run(this.history, [key], undefined, call, { isFixed: true });
   }
 
-  /** The nested call asks for a ttl of which a tenth is longer than what is left of the lease when it is renewed first. */
+  /** The nested call asks for a ttl of which a tenth is longer than the rest of the lease when it is renewed first. */
   async nest(key: string, leaseMs: number): Promise<void> {
     await this.#try([key], (attempt) =>
       this.locks.withLock(key, (lock) =>

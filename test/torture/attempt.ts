@@ -5,7 +5,7 @@ import { now, type HistoryFile } from './history.js';
 /** How often a body that goes on writes down that it trusts its lease, in milliseconds. */
 const TRUST_MS = 100;
 
-/** What the history has to know of a call besides. */
+/** Further facts of a call that the history has to know. */
 interface Details {
   readonly waitMs?: number | undefined;
   /** Its lease is not renewed. */

@@ -34,7 +34,10 @@ export function beyond(spare: number, times: readonly Away[]): Interval[] {
   return found;
 }
 
-/** How many of the servers were away at some moment of a time, at once or one after the other; of those that have numbers. */
+/**
+ * How many of the servers were away at some moment of a time, at once or one after the other; only servers that have
+ * numbers count.
+ */
 export function everAway(during: Interval, times: readonly Away[]): number {
   return new Set(times.filter(({ from, to }) => from <= during.to && to >= during.from).flatMap(({ servers = [] }) => servers)).size;
 }

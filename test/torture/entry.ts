@@ -78,7 +78,10 @@ function add({ op, phase, t, fence, deadline, outcome }: HistoryEvent, entry: En
   }
 }
 
-/** When the servers had it for certain: its lease was granted or renewed later than that. What took it away came after that too. */
+/**
+ * When the servers had it for certain: its lease was granted or renewed later than that. A fault that took it away came
+ * after that too.
+ */
 export function confirmedAt({ deadline, events }: Entry, leaseMs: number): number {
   const seen = events.findIndex((event) => event.deadline !== undefined && Math.abs(event.deadline - deadline) < CLOCK_MS);
   const seenAt = events[seen]?.t;

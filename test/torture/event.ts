@@ -1,6 +1,6 @@
 /**
- * One line of a history. `invoke` comes before an operation, `ok` and `fail` after it; `info` is an outcome that nobody knows, or
- * something that happened.
+ * One line of a history. `invoke` comes before an operation, `ok` and `fail` after it; `info` is an outcome that nobody
+ * knows, or something that happened.
  *
  * | op | what it tells |
  * |---|---|
@@ -12,7 +12,7 @@
  * | `write` | an increment of a register: `claimed` with the fence, or `plain` |
  * | `stall` | the event loop stood still since `since`; with `servers`, these did not answer since then |
  * | `slept` | the machine of the process slept since `since`, which its monotonic clock did not count |
- * | `connections` | since `since`, a server had up to `count` at once, for clients whose pools have `most` altogether |
+ * | `connections` | since `since`, a server had up to `count` at once; its clients' pools have `most` altogether |
  * | `leader` | an event of the candidate of a process: `outcome` is its change |
  * | `start`, `stop` | the process, or the fault with the number `step`, by its name in `fault` |
  * | `skip` | the nemesis left a fault out, because the one before it was not over |
@@ -46,7 +46,7 @@ export interface HistoryEvent {
   readonly fault?: string | undefined;
   /** Which fault of the run it is: two of one name may overlap. */
   readonly step?: number | undefined;
-  /** What a fault struck: a process, a key, or the servers. */
+  /** The target of a fault: a process, a key, or the servers. */
   readonly target?: string | undefined;
   /** Which servers a fault struck, or the links to which, or were slow, by their numbers; undefined for all. */
   readonly servers?: readonly number[] | undefined;

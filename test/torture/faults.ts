@@ -1,4 +1,4 @@
-/** What a fault strikes: two faults never strike the same place of one target at once. */
+/** The place that a fault strikes: two faults never strike the same place of one target at once. */
 export type Place = 'process' | 'link' | 'servers' | 'key';
 
 export interface Fault {
@@ -74,11 +74,11 @@ export const FAULTS = {
   outage: { place: 'servers', lasts: [0.2, 1.5], weight: 1.5 },
   /** SIGKILL of some servers of a quorum, which start again without their data, until they count again. */
   forget: { place: 'servers', lasts: [4.2, 4.6], weight: 1.5 },
-  /** SIGKILL of some servers of a quorum, which come back with what they had some time before, until they count again. */
+  /** SIGKILL of some servers of a quorum, which come back with the data of some time before, until they count again. */
   snapshot: { place: 'servers', lasts: [4.9, 5.3], weight: 1.5 },
   /**
-   * SIGKILL of all servers of a quorum while a lock is held, which start again without their data, and a process that starts then. Lasts until
-   * all count again.
+   * SIGKILL of all servers of a quorum while a lock is held, which start again without their data, and a process that
+   * starts then. Lasts until all count again.
    */
   rebirth: { place: 'servers', lasts: [5, 5.4], weight: 1 },
   /** SIGKILL of a server that has written down what it keeps, and a new start. */

@@ -26,12 +26,12 @@ interface Member {
 
 /** The worker processes of a run, by name, each with the proxies between it and the servers. */
 export class Fleet {
-  /** What is wrong with how workers ended. */
+  /** The problems with how workers ended. */
   readonly failures: string[] = [];
   readonly #members = new Map<string, Member>();
   /** All processes that were started and have not ended. */
   readonly #children = new Map<ChildProcess, string>();
-  /** What to call when the task of that number is done. */
+  /** The function to call when the task of that number is done. */
   readonly #tasks = new Map<number, () => void>();
   readonly #folder: string;
   readonly #edits: string;
@@ -70,7 +70,10 @@ export class Fleet {
     }
   }
 
-  /** Resolves when a worker has done a task, or has ended: what it does to the worker's clocks must not overlap with the next fault. */
+  /**
+   * Resolves when a worker has done a task, or has ended: the effect of the task on the worker's clocks must not
+   * overlap with the next fault.
+   */
   async ask(name: string, task: Task): Promise<void> {
     const { child } = this.#member(name);
     const id = ++this.#lastTask;
@@ -87,7 +90,7 @@ export class Fleet {
     return this.sendToAnother('', chance, message);
   }
 
-  /** The same, and not to the one that is named. */
+  /** Sends a message to a random worker, and not to the one that is named. */
   sendToAnother(one: string, chance: number, message: WorkerMessage): string {
     const names = [...this.#members.keys()].filter((name) => name !== one);
     const name = names[Math.floor(chance * names.length)] as string;

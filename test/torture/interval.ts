@@ -4,7 +4,7 @@ export interface Interval {
   readonly to: number;
 }
 
-/** What of a time lies in none of the others, as pieces in their order. */
+/** The parts of a time that lie in none of the others, as pieces in their order. */
 export function without(whole: Interval, others: readonly Interval[]): Interval[] {
   const pieces: Interval[] = [];
   let { from } = whole;

@@ -26,7 +26,10 @@ function step(at: number, fault: FaultName, target: string): Step {
   return { at, fault, target, ms: 10, chance: 0.9 };
 }
 
-/** Runs a plan with workers that take `slowMs` to start and to do what they are asked; answers what they did, in order, and the faults. */
+/**
+ * Runs a plan with workers that take `slowMs` to start and to do their tasks; answers their actions, in order, and the
+ * faults.
+ */
 async function run(plan: readonly Step[], slowMs: number): Promise<{ did: string[]; faults: Faults }> {
   const did: string[] = [];
   const fleet = {

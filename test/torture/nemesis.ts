@@ -16,7 +16,9 @@ const JUMP_MS = 3_600_000;
 
 /** For which part of its fault a listener works: most of a lease. */
 const LISTENER = 0.7 / 2.4;
-/** After which part of its fault a nested call has asked for more, and by when the first renewal after that has come. */
+/**
+ * After which part of its fault a nested call has asked for more, and by when the first renewal after that has come.
+ */
 const NESTED = 0.1 / 1.6;
 const RENEWED = 0.5 / 1.6;
 
@@ -32,7 +34,7 @@ export class Nemesis {
   readonly #topology: Topology;
   readonly #store: LockStore;
   readonly #history: HistoryFile;
-  /** What a fault strikes at this moment that must be over before the next one. */
+  /** The targets that a fault strikes at this moment, and that must be free again before the next fault. */
   readonly #struck = new Set<string>();
 
   constructor(fleet: Fleet, topology: Topology, store: LockStore, history: HistoryFile) {
@@ -60,8 +62,9 @@ export class Nemesis {
   }
 
   /**
-   * Leaves a fault out where the one before it is not over. The plan keeps them apart, and on a busy machine they take longer: two
-   * that change the clocks of one process would undo each other, and two crashes would leave one process behind.
+   * Leaves a fault out where the one before it is not over. The plan keeps them apart, and on a busy machine they take
+   * longer: two faults that change the clocks of one process would undo each other, and two crashes would leave one
+   * process behind.
    */
   async #causeAlone(step: Step, number: number): Promise<void> {
     const { fault, target } = step;
@@ -176,7 +179,7 @@ export class Nemesis {
     }
   }
 
-  /** That of a nested call's lock; the cut is written down as what it is. */
+  /** Resets the first renewal of a nested call's lock; the cut is written down as a fault of its own. */
   async #resetFirstRenewal(target: string, ms: number): Promise<void> {
     const proxies = this.#fleet.proxiesOf(target);
     const reset = new Promise<void>((resolve) => {

@@ -14,7 +14,7 @@ const FAILOVER_MS = 5_000;
 /** Half of an operation, as its process wrote it down. */
 type Half = Partial<Operation> & { readonly id: number };
 
-/** What the processes of a run wrote down, and what befell them, in the order of time. */
+/** The operations that the processes of a run wrote down, and the faults that struck them, in the order of time. */
 export function operationsOf(folder: string, faults: Faults, table: Topology['table']): Operation[] {
   const operations: Operation[] = [];
   const processes: string[] = [];
@@ -64,7 +64,10 @@ function whole({ id: _, ...operation }: Half): Operation {
   return operation as Operation;
 }
 
-/** What a fault took from the servers: a thing that is known, at a moment of its time; or nobody knows what. */
+/**
+ * The data that a fault took from the servers: a thing that is known, at a moment of its time; or nobody knows which
+ * data.
+ */
 function forgottenBy({ fault, target, from, to, outcome }: Struck, table: Topology['table']): Operation[] {
   const subject = { op: 'forget', process: 'nemesis', invoke: from, return: to, outcome: outcome === 'failed' ? 'unknown' : 'ok' } as const;
   switch (fault) {

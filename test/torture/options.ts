@@ -7,7 +7,7 @@ import { TOPOLOGIES, type TopologyName } from './topologies/all.js';
 /** A day. */
 const LONGEST_S = 86_400;
 
-/** What a command line asks for. */
+/** The options of a command line. */
 export interface Options {
   readonly seconds: number;
   readonly seed: number;

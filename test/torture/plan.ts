@@ -23,7 +23,10 @@ export interface PlanOptions {
 
 /** Between two faults, on average, in milliseconds: more than five a second. */
 const GAP_MS = 90;
-/** Of a target between two faults that last, in leases: it has to recover, or the later ones strike nobody who is well. */
+/**
+ * The time of a target between two faults that last, in leases: it has to recover, or the later faults strike nobody
+ * who is well.
+ */
 const RESPITE = 0.3;
 
 /** The faults of a run, which its seed alone decides. */

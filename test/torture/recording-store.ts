@@ -5,14 +5,14 @@ import type { AcquireReply, HoldRecord, LockStore, OpenOptions, Operator, Place,
 import { now } from './history.js';
 import type { Asked, Operation } from './operation.js';
 
-/** What an operation was asked to do. */
+/** The request of an operation. */
 export type Invoked = Omit<Operation, 'process' | 'store' | 'invoke' | 'return' | 'outcome'>;
 /** How it ended. */
 export type Returned = Pick<Operation, 'outcome' | 'answer' | 'granted' | 'reply' | 'remaining'>;
 
 /**
- * A process's own file of what its stores were asked and answered: a line when an operation begins, and one when it ends, so that a
- * process that is killed loses neither. `operationsOf` makes one line of both.
+ * A process's own file of the operations of its stores, and their answers: a line when an operation begins, and one
+ * when it ends, so that a process that is killed loses neither. `operationsOf` makes one line of both.
  */
 export class OperationFile {
   readonly #file: number;
@@ -52,7 +52,10 @@ export class OperationFile {
   }
 }
 
-/** A store that writes down what it is asked, and what it answers. It has the capabilities of the store that it stands before. */
+/**
+ * A store that writes down its operations, and their answers. It has the capabilities of the store that it stands
+ * before.
+ */
 export class RecordingStore implements LockStore {
   readonly turns?: Turns | undefined;
   readonly tickets?: Tickets | undefined;

@@ -20,8 +20,8 @@ return 1
 `;
 
 /**
- * Two counters for each key, on a server that no fault strikes, which are read, and written after a while: one claims the fence
- * and refuses lower ones, the other, the control, takes whatever comes.
+ * Two counters for each key, on a server that no fault strikes, which are read, and written after a while: one claims
+ * the fence and refuses lower fences; the other, the control, takes every write.
  */
 export class Registers {
   readonly #redis: Redis;

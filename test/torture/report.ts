@@ -36,7 +36,7 @@ export function findingsOf(evidence: Evidence): Finding[] {
   return CHECKS.map((check) => check(evidence));
 }
 
-/** What happened in a run, for people to read. */
+/** The report on a run, for people to read. */
 export function report(evidence: Evidence, findings: readonly Finding[], weaknesses: readonly string[]): string {
   const violations = findings.filter(counts).flatMap((finding) => finding.violations);
   const unexplained = findings.filter((finding) => !counts(finding)).flatMap((finding) => finding.violations);
@@ -54,8 +54,8 @@ export function report(evidence: Evidence, findings: readonly Finding[], weaknes
 }
 
 /**
- * Whether what a check has found is a violation. What no run of the lock table explains is shown, and has to be looked at: it is not yet told
- * apart from a run that the search misses.
+ * Whether a finding of a check is a violation. A history that no run of the lock table explains is shown, and has to be
+ * looked at: it is not yet told apart from a run that the search misses.
  */
 export function counts({ check }: Finding): boolean {
   return check !== HISTORIES;

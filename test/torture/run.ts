@@ -56,7 +56,7 @@ function allKeysOf(topology: Topology): string[] {
   return [...busy, ...quiet, led];
 }
 
-/** What a seed makes of a run. */
+/** The plan of a run, made from its seed. */
 export function planOf({ topology, seconds, seed, faults }: RunOptions): Step[] {
   const allowed = faults.filter((fault) => topology.faults.includes(fault));
   return planFaults({ seed, ms: seconds * 1_000, leaseMs: LEASE_MS, faults: allowed, workers: workerNames(), keys: allKeysOf(topology) });
@@ -129,7 +129,10 @@ export async function run(options: RunOptions): Promise<RunResult> {
   }
 }
 
-/** Ends the calls; answers what could not be had, or is still there, a lease and a claim window after the last fault and the last call. */
+/**
+ * Ends the calls; answers which keys could not be had, or are still there, a lease and a claim window after the last
+ * fault and the last call.
+ */
 async function end(fleet: Fleet, topology: Topology, store: LockStore): Promise<string[]> {
   let endedAt = Infinity;
   const stopped = fleet.stop().then(() => (endedAt = now()));
@@ -155,7 +158,10 @@ function hasLongerLease(leftover: string): boolean {
   return / nest|start-up check|health check/.test(leftover);
 }
 
-/** Takes a key and gives it back; what was wrong, if it could not be had in time, counted from the end of the last process. */
+/**
+ * Takes a key and releases it; answers the problem, if the key could not be had in time, counted from the end of the
+ * last process.
+ */
 async function refusalOf(key: string, store: LockStore, endedAt: () => number): Promise<string[]> {
   const hold = newHold(key, { ttlMs: LEASE_MS, by: 'probe' });
   const place = { name: 'probe' };

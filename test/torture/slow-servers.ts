@@ -7,8 +7,8 @@ const PULSE_MS = 20;
 const SLOW_MS = 50;
 
 /**
- * Asks a server over and over until `isOver`, and calls `slow` with the beginning of each time without an answer. The machine may be busy:
- * the server has stood still, or this process, which has the proxies before it.
+ * Asks a server over and over until `isOver`, and calls `slow` with the beginning of each time without an answer. The
+ * machine may be busy: the server has stood still, or this process, which has the proxies before it.
  */
 export async function watchServer(ping: () => Promise<unknown>, slow: (since: number) => void, isOver: () => boolean): Promise<void> {
   let answeredAt = now();

@@ -18,7 +18,10 @@ export interface Struck extends Away {
 
 /** How long a process takes to be itself after a fault: to connect, subscribe and be answered, in milliseconds. */
 const RECOVERY_MS = 500;
-/** The same after a pause of its event loop, in which no connection was lost. */
+/**
+ * How long a process takes to be itself after a pause of its event loop, in which no connection was lost, in
+ * milliseconds.
+ */
 const STALLED_MS = 200;
 
 /** Take locks away behind their holders' backs. */
@@ -42,7 +45,7 @@ const FAILOVER_MS = 5_000;
 /** A process, and the keys that it is about. */
 type Caller = Pick<Entry, 'process' | 'keys'>;
 
-/** What the nemesis did and what befell the processes, to be asked what can be blamed on it. */
+/** The faults of the nemesis and the stalls of the processes, to ask which of them can be blamed. */
 export class Faults {
   readonly all: readonly Struck[];
   /** Faults of the plan that did not strike, because the one before was not over. */
@@ -75,7 +78,10 @@ export class Faults {
     }
   }
 
-  /** What took the lock of a key away from whoever had it at that fence, or at an earlier one of the same block. */
+  /**
+   * The faults that took the lock of a key away from the holder that had it at that fence, or at an earlier one of the
+   * same block.
+   */
   taking(key: string, fence: number | undefined): readonly Struck[] {
     const known = this.#taking.get(key) ?? this.#findTaking(key);
     this.#taking.set(key, known);
@@ -90,7 +96,9 @@ export class Faults {
     return [...known, ...this.#locking(keys)];
   }
 
-  /** When a process could have no grant, with the time to recover: it was hindered, or the servers had no memory left. */
+  /**
+   * When a process could have no grant, with the time to recover: it was hindered, or the servers had no memory left.
+   */
   denying({ process, keys }: Caller): readonly Interval[] {
     const base = baseOf(process);
     const known = this.#denying.get(base) ?? beyond(this.#spare, this.#keepingFromGrants(base));
@@ -98,7 +106,10 @@ export class Faults {
     return [...known, ...this.#locking(keys)];
   }
 
-  /** Whether so many servers were kept from a process, at once or in turn, that a grant may have ended that had `missing` votes too few. */
+  /**
+   * Whether so many servers were kept from a process, at once or in turn, that a grant may have ended that had
+   * `missing` votes too few.
+   */
   missedVotes(process: string, { from, to }: Interval, missing: number): boolean {
     return this.#spare > 0 && everAway({ from, to }, this.#keepingFromGrants(baseOf(process))) > this.#spare - missing;
   }
@@ -115,13 +126,16 @@ export class Faults {
       .flatMap((struck) => (struck.fault === 'deafen' ? ends(struck) : [recovered(struck)]));
   }
 
-  /** What may make the servers refuse a process, or not answer it, for as long as a failover takes. */
+  /** The faults that may make the servers refuse a process, or not answer it, for as long as a failover takes. */
   failing(caller: Caller): readonly Interval[] {
     const others = this.all.filter(({ fault }) => FAILING.has(fault)).map(({ from, to }) => ({ from, to: to + FAILOVER_MS }));
     return [...this.denying(caller), ...others, ...this.#leaps(baseOf(caller.process))];
   }
 
-  /** When the wall clock of a process leapt: a grant that is on its way then is not trusted, and a call that does not wait fails. */
+  /**
+   * When the wall clock of a process leapt: a grant that is on its way then is not trusted, and a call that does not
+   * wait fails.
+   */
   #leaps(process: string): readonly Interval[] {
     return this.all.filter(({ fault, target }) => fault === 'wall' && target === process).flatMap(ends);
   }
@@ -139,7 +153,10 @@ export class Faults {
     return slept.reduce((ms, sleep) => ms + sleep.to - sleep.from, 0);
   }
 
-  /** When a process was killed; `Infinity` where it never was. The first of a worker's processes dies in its first crash. */
+  /**
+   * When a process was killed; `Infinity` where it never was. The first of a worker's processes dies in its first
+   * crash.
+   */
   deathOf(process: string): number {
     return this.#deaths.get(process) ?? Infinity;
   }
@@ -168,7 +185,7 @@ export class Faults {
   }
 }
 
-/** A process knows that it has no subscription, and looks for itself: it can lose its place when that begins or ends. */
+/** A process knows that it has no subscription, and polls by itself: it can lose its place when that begins or ends. */
 function ends({ from, to }: Interval): Interval[] {
   return [recovered({ from, to: from }), recovered({ from: to, to })];
 }

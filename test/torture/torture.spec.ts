@@ -16,7 +16,7 @@ async function wordsOf(file: string, ...args: string[]): Promise<string[]> {
   return stdout.split(/\s+/).filter(Boolean);
 }
 
-/** What the command prints, whether or not it finds something. */
+/** The output of the command, whether or not it finds something. */
 async function torture(...args: string[]): Promise<string> {
   const { stdout, stderr } = await run(process.execPath, [...COMMAND, '--seed', String(SEED), ...args]).catch(
     (error: { stdout: string; stderr: string }) => error,

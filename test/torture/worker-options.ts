@@ -15,7 +15,7 @@ export type WorkerSource =
 /** How long a call waits unless it says otherwise, in leases. */
 export const WAIT_LEASES = 6;
 
-/** What a worker process is given when it starts. */
+/** The options that a worker process is given when it starts. */
 export interface WorkerOptions {
   readonly name: string;
   /** Whether it is there before any fault. */
@@ -30,7 +30,7 @@ export interface WorkerOptions {
   readonly wallMs: number;
 }
 
-/** What the nemesis and the workers say to each other. */
+/** The messages between the nemesis and the workers. */
 export type WorkerMessage =
   | { readonly type: 'started' }
   | { readonly type: 'stop' }
@@ -44,8 +44,8 @@ export type WorkerMessage =
   /** Makes a nested call with a much longer ttl. */
   | { readonly type: 'nest' }
   /**
-   * Takes a key and sleeps for `ms`, which its monotonic clock does not count; its code then runs for as long again. It does not
-   * sleep if it has the key later than `before`, by `now()`.
+   * Takes a key and sleeps for `ms`, which its monotonic clock does not count; its code then runs for as long again. It
+   * does not sleep if it has the key later than `before`, by `now()`.
    */
   | { readonly type: 'sleep'; readonly id: number; readonly key: string; readonly ms: number; readonly before: number }
   /** Takes a key for `ms`, or for a lease that is not renewed. */

@@ -12,7 +12,10 @@ import type { LockStore } from '../../lib/core/seam/lock-store.js';
 import type { RedisSource } from '../../lib/stores/redis/connection/redis-source.js';
 import type { WorkerSource } from './worker-options.js';
 
-/** How long a connection may take, in milliseconds. Without a limit, one that was half open from the start keeps its place in the pool. */
+/**
+ * How long a connection may take, in milliseconds. Without a limit, a connection that was half open from the start
+ * keeps its place in the pool.
+ */
 const CONNECT_MS = 1_000;
 /** How long the end of a pool may take, in milliseconds. */
 const ENDING_MS = 3_000;
@@ -56,7 +59,8 @@ export function storeOf(source: WorkerSource): WorkerStore {
       const end = async (): Promise<void> => {
         // They have ended also where one says that the server has closed a connection before.
         const ended = Promise.allSettled(pools.map((pool) => pool.end()));
-        // mysql2 waits for the server to close what it has ended, and no word of that comes where a connection is half open.
+        // mysql2 waits for the server to close connections that it has ended, and no word of that comes where a
+        // connection is half open.
         const isOver = new AbortController();
         await Promise.race([ended, sleep(ENDING_MS, undefined, { signal: isOver.signal }).catch(() => undefined)]);
         isOver.abort();
@@ -87,8 +91,8 @@ export function storeOf(source: WorkerSource): WorkerStore {
 }
 
 /**
- * Each process uses one of the clients, in the same queues; all use the one that `TEST_REDIS_CLIENT` names. Those of node-redis are not
- * connected, and need no end.
+ * Each process uses one of the clients, in the same queues; all use the client that `TEST_REDIS_CLIENT` names. Clients
+ * of node-redis are not connected, and need no end.
  */
 function oneOf(minReplicas: number, clients: Readonly<Record<string, () => RedisSource & object>>): WorkerStore {
   const names = Object.keys(clients);

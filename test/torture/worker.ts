@@ -138,7 +138,10 @@ async function forceOld(key: string): Promise<void> {
   }
 }
 
-/** Of two locks that are lost one after the other, the first has a listener that works; nothing else is to be done there. */
+/**
+ * Of two locks that are lost one after the other, the first has a listener that works; nothing else is to be done
+ * there.
+ */
 async function loseTwo(ms: number, isAbort: boolean): Promise<void> {
   const { leaseMs } = options;
   subscriberMs = isAbort ? 0 : ms;

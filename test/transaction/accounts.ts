@@ -24,7 +24,7 @@ import {
 /** Runs a statement in the transaction around it. */
 export type Run = (statement: string) => Promise<unknown>;
 
-/** What a library offers: a transaction, and a savepoint inside one where it has them. */
+/** The offers of a library: a transaction, and a savepoint inside one where it has them. */
 export interface Account {
   transaction(body: (run: Run) => Promise<void>): Promise<void>;
   /** Runs `inner` in a savepoint of a transaction, and then `outer`. */

@@ -8,12 +8,12 @@ import { transactions } from './recipes.js';
 
 export const CREDITS = 16;
 
-/** What the locks of a library's transactions do. */
+/** The behaviour of the locks of a library's transactions. */
 export interface Findings {
   /** The amount after `CREDITS` credits of 1, with the option and without it. */
   readonly followed: number;
   readonly unfollowed: number;
-  /** The same with the option, where each transaction begins in a context that another one left behind. */
+  /** The amount with the option, where each transaction begins in a context that another one left behind. */
   readonly afterOthers: Readonly<Record<string, number>>;
   /** Whether the lock was taken before a rollback, and whether its write is there after that. */
   readonly rollback: { readonly isTaken: boolean; readonly amount: number };

@@ -3,7 +3,10 @@ import { EventEmitter } from 'node:events';
 
 type Work = () => Promise<void>;
 
-/** Ways in which a transaction leaves code behind: each is called inside it, and gives what runs `work` in its context later. */
+/**
+ * Ways in which a transaction leaves code behind: each is called inside it, and gives a function that runs `work` in
+ * its context later.
+ */
 export const LEFT_BEHIND: Readonly<Record<string, (work: Work) => Work>> = {
   'the async listener of an event': (work) => {
     const events = new EventEmitter();

@@ -19,7 +19,7 @@ export interface Address {
 /** The options that make an address. */
 export type AddressOptions = Readonly<Partial<Record<Kind | 'master' | keyof TlsPaths, string | undefined>>>;
 
-/** What the URLs of a kind begin with, and an example. */
+/** The scheme of the URLs of a kind, and an example. */
 interface Form {
   readonly scheme: RegExp;
   readonly example: string;
@@ -41,8 +41,8 @@ export function variableOf(kind: Kind): string {
 }
 
 /**
- * The address in the options, or else in the environment. Throws `WrongUse` where there is none, or more than one, and where a part of it
- * cannot be.
+ * The address in the options, or else in the environment. Throws `WrongUse` where there is no address, or more than
+ * one, and where a part of it cannot be.
  */
 export function addressOf(options: AddressOptions, env: NodeJS.ProcessEnv): Address {
   const inOptions = STORES.filter((kind) => options[kind] !== undefined);

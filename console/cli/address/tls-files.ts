@@ -9,7 +9,7 @@ export interface TlsPaths {
   readonly key?: string | undefined;
 }
 
-/** What is in the files; as `tls.connect` takes it. */
+/** The contents of the files, as `tls.connect` takes them. */
 export interface TlsFiles {
   readonly ca?: string;
   readonly cert?: string;
@@ -18,7 +18,10 @@ export interface TlsFiles {
 
 const OPTIONS = ['ca', 'cert', 'key'] as const;
 
-/** Reads the files; undefined where none is given. Throws `WrongUse` where one is missing, or where the URLs do not use TLS. */
+/**
+ * Reads the files; undefined where none is given. Throws `WrongUse` where a file is missing, or where the URLs do not
+ * use TLS.
+ */
 export function filesOf(paths: TlsPaths, kind: Kind, urls: readonly string[]): TlsFiles | undefined {
   const given = OPTIONS.filter((option) => paths[option] !== undefined);
   const [first] = given;

@@ -9,7 +9,10 @@ export function urlsIn(list: string): string[] {
   return list.split(BETWEEN_URLS);
 }
 
-/** Throws `WrongUse` that says what of a URL is wrong, without showing it: it may have a password. What is no URL passes. */
+/**
+ * Throws `WrongUse` that says which part of a URL is wrong, without showing the URL: it may have a password. A text
+ * that is no URL passes.
+ */
 export function checkUrl(url: string, option: string): void {
   const [, authority] = /^[a-z]+:\/\/([^/]*)/i.exec(url) ?? [];
   if (authority === undefined || isWellFormed(url)) {

@@ -11,10 +11,13 @@ import { hintOf } from '../hints.js';
 import { print, printJson, tell } from '../output.js';
 import { WrongUse } from '../wrong-use.js';
 
-/** What fails without making the rules pointless. */
+/** Subjects that may fail without making the rules pointless. */
 const BEARABLE = /(^messages|: eviction)$/;
 
-/** Checks the rules of a store on the servers of the user, in a place of its own; 1 where one fails, or nothing could be checked. */
+/**
+ * Checks the rules of a store on the servers of the user, in a place of its own; 1 where a rule fails, or nothing could
+ * be checked.
+ */
 export async function contract(line: CommandLine): Promise<number> {
   const { address, json } = line;
   const place = await placeOf(line);

@@ -59,7 +59,7 @@ export async function list(session: Session, line: CommandLine): Promise<number>
   return isRefused ? REFUSED : 0;
 }
 
-/** What the list does not have, and how to get it; empty where it is whole. */
+/** The parts that the list leaves out, and how to get them; empty where the list is whole. */
 function hintOf({ rows, limited, unsearched }: LeftOut, limit: number): string {
   return [
     rows > 0 ? `Processes left out ${rows} locks and calls of their own.` : '',

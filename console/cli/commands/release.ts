@@ -46,7 +46,10 @@ function resultOf(released: boolean, fence: number, heldAt: number | undefined):
 /** Why a lock is released, or what does not let it be. */
 type Answers = { readonly reason: string | undefined } | { readonly problem: string };
 
-/** The operator has to type the key, as it is or as it was shown, and why it is released. The end of the input is no answer. */
+/**
+ * The operator has to type the key, as it is or as it was shown, and the reason of the release. The end of the input is
+ * no answer.
+ */
 async function confirm(key: string, given: string | undefined): Promise<Answers> {
   const lines = createInterface({ input: process.stdin });
   // Lines that come at once are kept for the next question.

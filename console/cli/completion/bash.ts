@@ -1,8 +1,8 @@
 import type { Choice, Choices } from './choices.js';
 
 /**
- * The script for bash, 3.2 or later. Bash splits words at `:` and `=`, so a piece of a key or of a URL may stand at any place: the command is the first
- * word that is one.
+ * The script for bash, 3.2 or later. Bash splits words at `:` and `=`, so a piece of a key or of a URL may stand at any
+ * place: the command is the first word that is the name of a command.
  */
 export function bashScript({ first, after, withValue, withFile }: Choices): string {
   const options = withValue.join('|');

@@ -7,7 +7,7 @@ export interface Choice {
   readonly says: string;
 }
 
-/** What may be typed, for the scripts of all shells. */
+/** The words that may be typed, for the scripts of all shells. */
 export interface Choices {
   /** Before a command. */
   readonly first: readonly Choice[];

@@ -4,13 +4,15 @@ import type { Finding } from '../doctor/finding.js';
 
 /** A place of its own on the servers, where the contract runs. */
 export interface Place {
-  /** What is made for the run, and removed after it, as a sentence names it. */
+  /** The object that is made for the run, and removed after it, as a sentence names it. */
   readonly name: string;
-  /** What its stores offer, and what they do where no message arrives, so that they do not wait for any. */
+  /**
+   * The offers of its stores. Where no message arrives, a place may leave messages out, so that nothing waits for them.
+   */
   readonly offers: (hears: boolean) => readonly StoreOffer[];
   /** Makes what the stores need. Rejects with what to change where the user may not, and where no server answers. */
   readonly make: () => Promise<void>;
-  /** What the servers say of themselves. */
+  /** The findings of the servers about themselves. */
   readonly findings: () => Promise<readonly Finding[]>;
   /** A store in this place, as another process would have it; likewise. */
   readonly connect: (hears: boolean) => LockStore | Promise<LockStore>;

@@ -12,8 +12,8 @@ import type { Place } from './place.js';
 const QUORUM: readonly StoreOffer[] = ['open', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'];
 
 /**
- * Keys under a prefix of their own. It begins as the channels of the application do, so that a user with the smallest ACL may use it; the
- * application has no keys there.
+ * A place of keys under a prefix of their own. The prefix begins as the channels of the application do, so that a user
+ * with the smallest ACL may use it; the application has no keys there.
  */
 export async function redisPlace(address: Address, prefix: string): Promise<Place> {
   const own = `${prefix}:wake:contract-${randomBytes(6).toString('hex')}`;

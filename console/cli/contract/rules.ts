@@ -9,12 +9,12 @@ export interface Rule {
   readonly check: (() => Promise<void>) | undefined;
 }
 
-/** What became of a rule. */
+/** The result of a rule. */
 export interface Verdict {
   readonly level: 'ok' | 'skip' | 'FAIL';
   readonly group: string;
   readonly name: string;
-  /** What is wrong with one that fails, and what to do where that is known. */
+  /** The error of a rule that fails, and the next step where it is known. */
   readonly text?: string;
 }
 

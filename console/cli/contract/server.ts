@@ -10,7 +10,7 @@ import type { Place } from './place.js';
 const SUBSCRIBING_MS = 3_000;
 const AGAIN_MS = 50;
 
-/** What the contract needs to know of the servers before its rules are checked. */
+/** The facts of the servers that the contract needs before its rules are checked. */
 export interface Server {
   readonly findings: readonly Finding[];
   /** Whether messages and turns reach a process; undefined where the store says nothing of it. */
@@ -45,7 +45,10 @@ export async function examine(place: Place, address: Address): Promise<Server> {
   return { findings, hears: said.hearsTurns, latencyMs: said.latencyMs ?? 0 };
 }
 
-/** What the doctor warns of, since locks work for the time being, breaks a promise of the store later on. */
+/**
+ * A finding that is a warning for the doctor, since locks work for the time being, may be a failure here: it breaks a
+ * promise of the store later on.
+ */
 function strict(finding: Finding): Finding {
   return finding.level === 'warn' && /: eviction$/.test(finding.subject) ? { ...finding, level: 'FAIL' } : finding;
 }

@@ -13,7 +13,7 @@ const SLOTS = 16_384;
 /** How many keys are looked at for one in the slots of a master: hundreds of masters find one each. */
 const MOST_KEYS = 10_000;
 
-/** What a Cluster says of itself, and each of its masters. */
+/** The findings of a Cluster, and of each of its masters. */
 export async function clusterFindings(source: RedisSource, prefix: string): Promise<readonly Finding[]> {
   const connection = new RedisConnection({ source });
   try {

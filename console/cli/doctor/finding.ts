@@ -1,12 +1,12 @@
 import { isLockError } from '../../../lib/core/words/errors.js';
 import type { Product } from '../../../lib/stores/kit/product.js';
 
-/** What the doctor says of one thing. */
+/** One finding of the doctor. */
 export interface Finding {
   readonly level: 'ok' | 'warn' | 'FAIL';
-  /** What it is about, such as `server 2: eviction`. */
+  /** The subject of the finding, such as `server 2: eviction`. */
   readonly subject: string;
-  /** What was found, and what to do. */
+  /** The result, and the next step. */
   readonly text: string;
 }
 
@@ -37,7 +37,7 @@ export function versionFinding(subject: string, product: Product | undefined, ..
       );
 }
 
-/** What an error says; one that is not of this library is a defect, and passes. */
+/** The finding of an error; an error that is not of this library is a defect, and is thrown. */
 export function failure(subject: string, error: unknown): Finding {
   if (!isLockError(error)) {
     throw error;

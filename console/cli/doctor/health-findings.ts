@@ -9,7 +9,7 @@ const AGAIN_MS = 50;
 /** A clock that is so far off deserves a look, in milliseconds. */
 const MOST_SKEW_MS = 1_000;
 
-/** What the store says of its health, once it has had the time to subscribe. */
+/** The findings of the store's health, once the store has had the time to subscribe. */
 export async function healthFindings(check: () => Promise<LockHealth>): Promise<Finding[]> {
   const giveUpAt = performance.now() + SUBSCRIBING_MS;
   let health = await check();

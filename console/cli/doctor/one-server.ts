@@ -28,7 +28,10 @@ export async function oneServerFindings(source: RedisSource, info: string, name:
       ];
 }
 
-/** The id of a server that takes writes, which is new with each of its starts; undefined where its reply to INFO does not say it. */
+/**
+ * The id of a server that takes writes, which is new with each of its starts; undefined where its reply to INFO does
+ * not have the id.
+ */
 function masterBy(info: string): string | undefined {
   return valueOf(info, 'role') === 'master' ? valueOf(info, 'run_id') : undefined;
 }

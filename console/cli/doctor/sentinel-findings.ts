@@ -3,7 +3,7 @@ import type { RedisConnectionOptions } from '../../../lib/stores/redis/connectio
 import { failure, ok, warning, type Finding } from './finding.js';
 import { redisFindings } from './redis-findings.js';
 
-/** What each Sentinel says of the master, and the master of itself. */
+/** The findings of each Sentinel about the master, and of the master itself. */
 export async function sentinelFindings(
   sentinels: readonly RedisConnectionOptions[],
   source: RedisConnectionOptions,

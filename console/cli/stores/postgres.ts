@@ -6,7 +6,10 @@ import { postgresFindings } from '../doctor/postgres-findings.js';
 import type { NewStore } from './new-store.js';
 import { serverNames } from './server-names.js';
 
-/** What of a URL decides on TLS. With files of certificates, the server has to prove who it is, whatever stands there. */
+/**
+ * The parameters of a URL that decide on TLS. With files of certificates, the server has to prove who it is, whatever
+ * the parameters say.
+ */
 const TLS_PARAMETERS = ['ssl', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'uselibpqcompat'];
 
 export async function newPostgresStore(address: Address, schema: string | undefined): Promise<NewStore> {

@@ -12,7 +12,7 @@ import { redisOptionsOf } from './redis-options.js';
 /** Nothing is left of a store of Redis that was closed. */
 export const end = async (): Promise<void> => undefined;
 
-/** What a connection to one server is made from. A URL stays one where nothing is added to it. */
+/** The source of a connection to one server. A URL stays a URL where nothing is added to it. */
 export async function sourceOf(url: string, { tls }: Pick<Address, 'tls'>): Promise<RedisSource> {
   const nodeRedis = await onlyNodeRedis();
   if (nodeRedis) {
@@ -37,7 +37,10 @@ export function newSentinelStore(address: Address): NewStore {
   return { store: new RedisLockStore(source), findings: (prefix) => sentinelFindings(sentinels, source, prefix), end };
 }
 
-/** What connections to all that has the keys are made from: a Cluster and a master are one source, and each server of a quorum is one. */
+/**
+ * The sources of connections to all servers with keys: a Cluster and a master are one source each, and each server of a
+ * quorum is one.
+ */
 export async function redisSources(address: Address): Promise<readonly RedisSource[]> {
   const { kind, urls, tls } = address;
   switch (kind) {

@@ -1,4 +1,7 @@
-/** How the height of a screen is shared by tables, each of which has two lines above its rows, and a line between it and the next one. */
+/**
+ * How tables share the height of a screen. Each table has two lines above its rows, and a line between it and the next
+ * one.
+ */
 export interface Layout {
   /** The rows of each table that is shown; tables at the end are not, where the height is too small. */
   readonly rows: readonly number[];

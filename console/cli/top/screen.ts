@@ -2,10 +2,13 @@ import { emitKeypressEvents, type Key } from 'node:readline';
 import { shortened } from '../table.js';
 import { Scroll } from './scroll.js';
 
-/** The other screen of a terminal, without a cursor. Lines do not wrap: a character that takes two columns may make one too long. */
+/**
+ * Switches to the other screen of a terminal, without a cursor. Lines do not wrap: a character that takes two columns
+ * may make a line too long.
+ */
 const ENTER = '\u001b[?1049h\u001b[?25l\u001b[?7l';
 const LEAVE = '\u001b[?7h\u001b[?25h\u001b[?1049l';
-/** What is between the two is shown at once by a terminal that knows synchronized updates; others pass over them. */
+/** A terminal that knows synchronized updates shows the text between the two at once; others pass over them. */
 const BEGIN = '\u001b[?2026h\u001b[H';
 const END = '\u001b[?2026l';
 /** Written before a line: after one that fills the width, the cursor still stands on its last character. */

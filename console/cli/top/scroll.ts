@@ -17,7 +17,7 @@ export class Scroll {
     return Object.hasOwn(MOVES, key);
   }
 
-  /** What is shown changes with the next `fit`. */
+  /** The rows that are shown change with the next `fit`. */
   press(key: string): void {
     this.#first = Math.max(0, MOVES[key]?.(this.#first, this.#page) ?? this.#first);
   }

@@ -20,7 +20,7 @@ export interface WaitedKey {
 /** A lock that is held, as it is shown. */
 export type HeldRow = Pick<HeldLock, 'key' | 'fence' | 'site' | 'description' | 'process' | 'heldMs' | 'remainingMs'>;
 
-/** What is worth watching in a survey. */
+/** The parts of a survey that are worth watching. */
 export interface Snapshot {
   readonly processes: number;
   readonly oldest: readonly HeldRow[];

@@ -5,7 +5,7 @@ const ESCAPE = '\u001b';
 const CONTROL_C = '\u0003';
 const BACKSPACE = new Set(['\u007f', '\b']);
 
-/** What the keys of `top` do: `q` quits, `/` begins a filter, and others scroll. */
+/** The actions of the keys of `top`: `q` quits, `/` begins a filter, and others scroll. */
 export class TopKeys {
   readonly #quit: () => void;
   readonly #scroll: Scroll;
@@ -17,12 +17,12 @@ export class TopKeys {
     this.#scroll = scroll;
   }
 
-  /** What keys have to contain. */
+  /** The text that keys have to contain. */
   get filter(): string {
     return this.#filter;
   }
 
-  /** What the operator may press now. */
+  /** The keys that the operator may press now. */
   get line(): string {
     if (this.#isTyping) {
       return `Filter: ${this.#filter}_  (Enter: done, Escape: no filter)`;

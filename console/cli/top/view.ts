@@ -8,11 +8,11 @@ import { snapshotOf, storedSnapshotOf, type Snapshot } from './snapshot.js';
 const MOST = 1_000;
 const SEARCH_MS = 2_000;
 
-/** What was learnt at one time. */
+/** The facts that were learnt at one time. */
 export interface View {
   /** How many processes have answered; none where they are not asked. */
   readonly processes: number;
-  /** What is shown, and what is not. */
+  /** The line about the parts that are shown, and those that are not. */
   readonly status: string;
   /** Of the locks whose keys contain the text. */
   readonly snapshot: (filter: string) => Snapshot;

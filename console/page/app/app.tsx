@@ -20,7 +20,7 @@ import { NowView } from './views/now-view.js';
 import { ProcessesView } from './views/processes-view.js';
 import { WaitsView } from './views/waits-view.js';
 
-/** What every view is given. */
+/** The properties of every view. */
 export interface ViewProps {
   readonly state: State;
   readonly now: number;

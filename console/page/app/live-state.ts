@@ -6,7 +6,7 @@ import { merge } from './model/merge.js';
 import { searched, type SearchNews } from './model/searched.js';
 import { NOTHING, type ConnectionStatus, type State } from './model/state.js';
 
-/** What changes the state. */
+/** The changes of the state. */
 export type Change =
   | { readonly type: 'info'; readonly info: PageInfo }
   | { readonly type: 'survey'; readonly survey: Followed; readonly at: number }

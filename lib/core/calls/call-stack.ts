@@ -5,16 +5,16 @@ import type { Waiter, WaitingLine } from './waiter.js';
 const NOBODY: readonly CallNode[] = [];
 
 /**
- * The locked calls inside a lease, outermost first, and the transactions that keep it. A call enters when the call on top
- * is its ancestor, so that children that were started in parallel run one after the other; and when it belongs to each of
- * the transactions, since no other code sees what they have written.
+ * The locked calls inside a lease, outermost first, and the transactions that keep the lease. A call enters when the
+ * call on top is its ancestor, so that children that were started in parallel run one after the other; and when it
+ * belongs to each of the transactions, since no other code sees what they have written.
  */
 export class CallStack {
   /** Made anew where it changes: nearly all have one call. */
   #calls: readonly CallNode[] = NOBODY;
   #entering: Map<Waiter, CallNode> | undefined;
   #keepers: Set<Keeper> | undefined;
-  /** What the calls were notified of, and each that enters later is. */
+  /** The loss that the calls were notified of; each call that enters later is notified of it too. */
   #notified: LockLostError | undefined;
 
   get top(): CallNode | undefined {
@@ -43,7 +43,10 @@ export class CallStack {
     }
   }
 
-  /** Takes a call off, wherever it stands: a child may outlive its parent; or a transaction. False where it was not in. */
+  /**
+   * Takes a call off, wherever it stands, since a child may outlive its parent; or takes a transaction off. False where
+   * it was not in.
+   */
   remove(leaving: CallNode | Keeper): boolean {
     const at = this.#calls.lastIndexOf(leaving as CallNode);
     if (at < 0) {
@@ -58,8 +61,8 @@ export class CallStack {
   }
 
   /**
-   * Whether `waiting` blocks the lease: it runs inside the innermost call, or inside a transaction that keeps the lease, and
-   * `wanting` does not. `wanting` is undefined where it is in another process.
+   * Whether `waiting` blocks the lease: it runs inside the innermost call, or inside a transaction that keeps the
+   * lease, and `wanting` does not. `wanting` is undefined where the call that wants the lease is in another process.
    */
   isHeldUp(wanting: CallNode | undefined, waiting: CallNode): boolean {
     const { top } = this;
@@ -96,7 +99,10 @@ export class CallStack {
     return false;
   }
 
-  /** Notifies every call inside, and each that enters from now on: a lease whose `maxHold` is over still lets calls in. */
+  /**
+   * Notifies every call inside, and each call that enters from now on: a lease whose `maxHold` is over still lets calls
+   * in.
+   */
   notify(loss: LockLostError): void {
     this.#notified = loss;
     for (const call of this.#calls) {

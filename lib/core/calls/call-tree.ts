@@ -7,8 +7,8 @@ import type { Lock } from '../words/lock.js';
 export const callContext = new AsyncLocalStorage<CallNode | undefined>();
 
 /**
- * A locked call in the tree of calls, or one that came with tickets. Its parent is the nearest enclosing call that had not left when this one was
- * made.
+ * A locked call in the tree of calls, or a call that came with tickets. Its parent is the nearest enclosing call that
+ * had not left when this call was made.
  */
 export abstract class CallNode {
   /** The keys, sorted, each once. */
@@ -30,7 +30,7 @@ export abstract class CallNode {
   /** Whether its body has ended, and its locks were released. */
   abstract get hasLeft(): boolean;
 
-  /** What the user's code knows this call by; undefined where it holds nothing itself. */
+  /** The lock that the user's code knows this call by; undefined where the call holds nothing itself. */
   abstract get lock(): Lock | undefined;
 
   /** Notifies the code, once, that a lease is lost or about to be. */
@@ -94,18 +94,18 @@ export function runInside<T>(call: CallNode & { begin(): void; end(): void }, fn
 }
 
 /**
- * Runs `fn` without the current locks, for work handed to somebody else: what it calls acquires anew and does not
- * belong to the caller's locks. It does not leave a transaction: what that keeps is entered, and what is locked is kept to its
- * end. Throws `LockConfigurationError` for what is no function.
+ * Runs `fn` without the current locks, for work handed to somebody else: locked calls inside it acquire anew and do not
+ * belong to the caller's locks. It stays in its transaction: locks that the transaction holds are re-entered, and new
+ * ones last until it ends. Throws `LockConfigurationError` if `fn` is no function.
  */
 export function outsideLocks<T>(fn: () => T): T {
   checkFunction('outsideLocks', fn, 'Pass a function that begins the work: outsideLocks(() => this.send(mail)).');
   return callContext.run(undefined, fn);
 }
 
-/** What keeps leases after their calls: a transaction, as calls and leases of one store see it. */
+/** Keeps leases after their calls have ended: a transaction, as the calls and leases of one store see it. */
 export interface Keeper {
-  /** What it is in all stores: the promise of its end. */
+  /** Identifies the transaction in all stores: the promise of its end. */
   readonly identity: object;
   readonly kept: ReadonlySet<{ readonly key: string }>;
   /** A lease is lost, or about to be. */

@@ -4,11 +4,12 @@ import { isLockError, writeStackLater, type LockError } from '../words/errors.js
 const COMPLETE = new WeakSet<LockError>();
 
 /**
- * Rejects the promise of a call that is refused, by its `resolve`, and adds the lines of those who await it to the
- * stack of the error. V8 finds them from a reaction that leads to that promise, so a call that is granted pays nothing.
+ * Rejects the promise of a call that is refused, by its `resolve`, and adds the lines of the callers that await the
+ * promise to the stack of the error. V8 finds them from a reaction that leads to that promise, so a call that is
+ * granted pays nothing.
  */
 export function refuse<T>(resolve: (refused: Promise<T>) => void, error: unknown): void {
-  // One reaction later than the promise follows this one.
+  // The stack is read one reaction later: by then, the caller's promise follows this one.
   const refused = Promise.resolve().then(() => undefined);
   resolve(
     refused.then(() => {

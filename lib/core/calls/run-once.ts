@@ -1,11 +1,11 @@
 import type { Lock } from '../words/lock.js';
 
-/** What a locked call runs. */
+/** The body of a locked call. */
 export type Body<T> = (lock: Lock) => T | PromiseLike<T>;
 
 /**
- * What a function returned, with a thenable as the promise of its one run: a lazy one, such as a query builder, runs each time its `then`
- * is called.
+ * The result of a function; a thenable becomes the promise of its one run: a lazy thenable, such as a query builder,
+ * runs each time its `then` is called.
  */
 export function onceOnly<T>(result: T | PromiseLike<T>): T | Promise<T> {
   if (result instanceof Promise || !isThenable(result)) {

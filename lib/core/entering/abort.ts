@@ -2,8 +2,8 @@ import type { Acquisition } from './acquisition.js';
 import type { EntryListener } from './entrance.js';
 
 /**
- * Refuses as soon as the call's signal aborts, unless the call has its locks by then; an attempt in flight goes on, and what it is
- * granted is released.
+ * Refuses the call as soon as its signal aborts, unless the call has its locks by then. An attempt in flight goes on,
+ * and its grant is released.
  */
 export class AbortableEntry implements EntryListener {
   readonly #acquisition: Acquisition;

@@ -47,7 +47,7 @@ export class Acquisition {
     this.answerBy = this.giveUpAt + commandLimit(call.ttlMs);
   }
 
-  /** What it wants to hold on a key: by a ticket, or anew, as the same owner as its other keys. */
+  /** A new lease on a key: by a ticket, or anew, under the owner that holds its other keys. */
   newLease(key: string, ticket?: TicketEntry): Lease {
     const owner = ticket ? new Owner(ticket.secret) : (this.#owner ??= new Owner());
     return new Lease(this.#clock, key, owner, this.call, ticket);
@@ -77,8 +77,8 @@ export class Acquisition {
   }
 
   /**
-   * Whether it may have a lock while it waits: its own, an enclosing call's, or its transaction's, which may take one meanwhile. Only such
-   * a call can be waited for in a cycle.
+   * Whether it may have a lock while it waits: a lock of its own, of an enclosing call, or of its transaction, which
+   * may take one meanwhile. Only such a call can be waited for in a cycle.
    */
   get isNested(): boolean {
     const { parent, transaction } = this.frame;
@@ -96,7 +96,7 @@ export class Acquisition {
     this.#waiter = waiter;
   }
 
-  /** It has the lock that it waited for. */
+  /** The call has the lock that it waited for. */
   hasNext(): void {
     this.#waitId = undefined;
     this.#waiter = undefined;
@@ -129,12 +129,12 @@ export class Acquisition {
     return this.#hasEntered;
   }
 
-  /** It has its locks, or `refusal` says why not. */
+  /** The call has its locks, or `refusal` says why not. */
   ended(refusal: unknown): void {
     this.#hasEntered = refusal === undefined;
   }
 
-  /** As one of the calls of a cycle: it is inside `lease`, and waits for another key. */
+  /** The call as one of a cycle: it is inside `lease`, and waits for another key. */
   inCycle({ key: holds, heldMs }: Lease, waitsFor: string): CycleCall {
     const { site } = this.call.caller;
     return { process: THIS_PROCESS, site, holds, heldMs: Math.round(heldMs), waitsFor, waitedMs: Math.round(this.waitedMs) };
@@ -145,7 +145,7 @@ export class Acquisition {
     return this.#cycle;
   }
 
-  /** What it acquired itself, and did not find held by an enclosing call. */
+  /** The leases that it acquired itself, without those of enclosing calls. */
   get obtained(): readonly Lease[] {
     return this.#obtained;
   }
@@ -155,8 +155,8 @@ export class Acquisition {
   }
 
   /**
-   * One of its leases was lost while it waited for the next. The keys are acquired under a new owner: the old leases may
-   * serve other calls by now.
+   * One of its leases was lost while it waited for the next. The keys are acquired under a new owner: the old leases
+   * may serve other calls by now.
    */
   startOver(): void {
     this.#obtained = NONE;

@@ -15,9 +15,10 @@ import { onceOnly, type Body } from '../calls/run-once.js';
 const LEAST_GRACE_MS = 1_000;
 
 /**
- * One run of a body inside its locks, and its caller's wait for it. Rejects with `LockLostError` if the lease ended before the body did;
- * the body's own error goes first. A body that goes on for a `ttl` after its signal aborted, and a second at least, is not waited for any
- * longer: the call rejects, and the body keeps what else it holds until it ends.
+ * One run of a body inside its locks, and its caller's wait for it. Rejects with `LockLostError` if the lease ended
+ * before the body did; an error of the body itself goes first. If a body runs on after its signal aborted, its caller
+ * waits for one more `ttl`, and a second at least. Then the call rejects, and the body keeps its other locks until it
+ * ends.
  */
 export class BodyRun<T> implements EntryListener, LossListener {
   readonly outcome: Promise<T>;
@@ -90,7 +91,8 @@ export class BodyRun<T> implements EntryListener, LossListener {
       this.#gaveUp = true;
       this.#reject(stillRunning(frame.expire() ?? loss, graceMs));
     };
-    // Outside of any call, as the loss may be noticed in another one. It keeps the process, since somebody awaits the answer.
+    // The timer is set outside of any call, since the loss may be noticed in another call. It keeps the process
+    // running, since somebody awaits the answer.
     this.#grace = callContext.run(undefined, () => setTimeout(stopWaiting, graceMs));
   }
 
@@ -120,7 +122,8 @@ export class BodyRun<T> implements EntryListener, LossListener {
   }
 
   #threw(thrown: unknown): void {
-    // Where the event loop was blocked, no timer could notice a loss, and a lease that is over is not kept for its `minHold`.
+    // Where the event loop was blocked, no timer could notice a loss, and a lease that is over is not kept for its
+    // `minHold`.
     this.#acquisition.frame.expire();
     this.#bodyEnded(thrown);
     const left = (): void => this.#reject(thrown);
@@ -143,7 +146,10 @@ export class BodyRun<T> implements EntryListener, LossListener {
   }
 }
 
-/** What telemetry learns of a call that has its locks. A class, since a getter in a literal is made anew for each call. */
+/**
+ * The data that telemetry gets of a call that has its locks. It is a class, since a getter in an object literal is made
+ * anew for each call.
+ */
 class Section implements LockedSection {
   readonly store: string;
   readonly name: string;
@@ -172,7 +178,7 @@ class Section implements LockedSection {
   }
 }
 
-/** Runs code around that of a section; both give what `body` returns or throws. */
+/** Runs code around the code of a section; both give what `body` returns or throws. */
 export interface SectionFollower {
   section<T>(section: LockedSection, body: () => T): T;
   resume<T>(section: LockedSection, body: () => T): T;

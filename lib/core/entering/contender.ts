@@ -173,7 +173,10 @@ function nextAttempt(now: number, busy: Busy | undefined): number {
   return now + Math.min(pauseMs, busy ? busy.remainingMs + 1 : pauseMs);
 }
 
-/** The store's error, where the call's time is over and the store is the reason: not where the call waited for others until then. */
+/**
+ * The store's error, where the call's time is over because of the store; undefined where the call waited for others
+ * until then.
+ */
 function whyGaveUp(
   reason: NotAcquiredReason,
   result: AttemptResult,

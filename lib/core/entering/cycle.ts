@@ -2,18 +2,21 @@ import type { Acquisition } from './acquisition.js';
 import type { Cycle, CycleCall } from '../words/cycle-call.js';
 import type { Lease } from '../leases/lease.js';
 
-/** What a call waits for: the lease that has the key at the moment; undefined while its caller still tries. */
+/**
+ * The lock that a call waits for: the lease that has the key at the moment; undefined while the caller of that lease
+ * still tries.
+ */
 export interface Wanted {
   readonly lease: Lease | undefined;
 }
 
 /**
- * The cycle that `closing` would close if it waited for `wanted`, by its key `key`: calls of this process that nest in opposite order, each
- * waiting for what the other has. Undefined where there is none.
+ * The cycle that `closing` would close if it waited for `wanted`, by its key `key`: calls of this process that nest in
+ * opposite order, each waiting for a lock that another one has. Undefined where there is none.
  */
 export function findCycle(closing: Acquisition, key: string, wanted: Wanted, waiting: ReadonlyMap<Acquisition, Wanted>): Cycle | undefined {
   const seen = new Set<Lease>();
-  /** Follows the calls that hold up what `acquisition` wants. */
+  /** Follows the calls that hold up the lock that `acquisition` wants. */
   const search = (acquisition: Acquisition, { lease }: Wanted): CycleCall[] | undefined => {
     if (!lease || seen.has(lease)) {
       return undefined;

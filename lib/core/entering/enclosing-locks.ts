@@ -6,8 +6,9 @@ import type { Leases } from '../leases/leases.js';
 import type { TicketEntry } from '../leases/ticket.js';
 
 /**
- * What a call is inside of already: the lease on the key of the nearest enclosing call of these locks, or of an ended call of its
- * transaction; or the ticket of a call that came with tickets. Throws where that lock has ended, or is in doubt.
+ * The lock on the key that a call is inside of already: the lease of the nearest enclosing call of these locks, or of
+ * an ended call of its transaction; or the ticket of a call that came with tickets. Throws where that lock has ended,
+ * or is in doubt.
  */
 export function enclosingLock(leases: Leases, key: string, frame: Frame): Lease | TicketEntry | undefined {
   for (let at: CallNode | undefined = frame; at; at = at.parent) {

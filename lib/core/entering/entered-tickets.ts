@@ -2,12 +2,12 @@ import { CallNode, runInside } from '../calls/call-tree.js';
 import { onceOnly } from '../calls/run-once.js';
 import { readTickets, type TicketEntry } from '../leases/ticket.js';
 
-/** The most characters of tickets that are read, where nobody says otherwise: half of what Node takes for all headers is 8,192. */
+/** The most characters of tickets that are read by default. It is half of 8,192, which Node takes for all headers. */
 export const MOST_TICKET_CHARACTERS = 4_096;
 
 /**
- * A call that came with tickets: locked calls made inside it enter the locks of the tickets. It holds nothing itself, and has left when
- * nothing runs inside it any more.
+ * A call that came with tickets: locked calls made inside it enter the locks of the tickets. It holds nothing itself,
+ * and has left when nothing runs inside it any more.
  */
 export class EnteredTickets extends CallNode {
   readonly entries: readonly TicketEntry[];
@@ -34,7 +34,7 @@ export class EnteredTickets extends CallNode {
   /** The locks are others' and each call that has joined one is notified itself. */
   override notify(): void {}
 
-  /** Runs `fn` inside, and what its promise waits for. */
+  /** Runs `fn` inside, and the work that its promise waits for. */
   run<T>(fn: () => T): T {
     return runInside(this, () => onceOnly(fn()) as T);
   }

@@ -23,7 +23,7 @@ export interface EnteringParts {
   readonly events: EntryEvents;
 }
 
-/** Gets what happens to calls on their way into their locks. It only looks. */
+/** Gets the events of calls on their way into their locks. It only looks. */
 export interface EntryEvents {
   queued(lease: Lease, behind: number): void;
   busy(lease: Lease, busy: Busy, waits: boolean): void;

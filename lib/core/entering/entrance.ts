@@ -26,8 +26,8 @@ export class Entrance {
   }
 
   /**
-   * Enters the locks on all keys of a call, in their order; leaves those that it entered where one is refused. A call that meets nobody
-   * goes straight: it is inside at once, or with the first answer of the store.
+   * Enters the locks on all keys of a call, in their order; where one lock is refused, leaves the locks that it
+   * entered. A call that meets nobody goes straight: it is inside at once, or with the first answer of the store.
    */
   enter(acquisition: Acquisition, listener: EntryListener): void {
     try {
@@ -51,7 +51,7 @@ export class Entrance {
       // Nobody else can tell the transaction, which may still roll back.
       return frame.transaction.loss;
     }
-    // Its caller has its answer, and the transaction around it is not to keep what nobody has.
+    // Its caller has its answer, and the transaction around it must not keep a lock that nobody has.
     return call.signal?.aborted ? acquisition.refused(frame.keys[0] as string, 'aborted') : undefined;
   }
 
@@ -66,7 +66,7 @@ export class Entrance {
   }
 
   /**
-   * Enters the lease of an enclosing call, where nobody is in it whom the call would have to wait for; or opens the line of a key that no
+   * Enters the lease of an enclosing call, if the call has to wait for nobody in it; or opens the line of a key that no
    * other call here wants, and sends the first attempt. False, with nothing done, where the call has to go key by key.
    */
   #goesStraight(acquisition: Acquisition, listener: EntryListener): boolean {
@@ -103,7 +103,7 @@ export class Entrance {
     return true;
   }
 
-  /** Enters a lease; false, with nothing done, where the call would have to wait for another one inside. */
+  /** Enters a lease; false, with nothing done, where the call would have to wait for another call inside. */
   #reenters(lease: Lease, acquisition: Acquisition, listener: EntryListener): boolean {
     const { frame, call } = acquisition;
     if (!lease.calls.admits(frame)) {
@@ -119,7 +119,7 @@ export class Entrance {
     return true;
   }
 
-  /** What is not granted at once contends on, in the line that it opened. */
+  /** A call whose lock is not granted at once contends on, in the line that it opened. */
   #answered(result: AttemptResult, lease: Lease, line: Line, acquisition: Acquisition, listener: EntryListener): void {
     const { leases, lifecycle } = this.#parts;
     if (result.outcome === 'granted' && !acquisition.gaveUp(lifecycle.isClosing)) {
@@ -161,7 +161,7 @@ export class Entrance {
     };
     const leaving = acquisition.frame.leave();
     if (leaving) {
-      // A store that is slow releases what was taken in the background: the caller's time is up.
+      // A store that is slow releases the taken locks in the background: the caller's time is up.
       void atMost(leaving, acquisition.answerBy - this.#parts.clock.monotonic()).then(refuse);
     } else {
       refuse();

@@ -20,11 +20,11 @@ const NONE: readonly Lease[] = [];
 
 const atOnce: Resume = (run) => run();
 
-/** One locked call: a node in the tree of calls, and the leases that it is in. Users never get it, but a handle. */
+/** One locked call: a node in the tree of calls, and the leases that it is in. Users get a handle, never the frame. */
 export class Frame extends CallNode implements HandledCall {
   declare readonly transaction: Transaction | undefined;
   readonly #leases: Leases;
-  /** One lease per key that was taken so far, in the order of the keys. */
+  /** The leases on the keys that were taken so far, in the order of the keys. */
   #taken: readonly Lease[] = NONE;
   #waitedMs = 0;
   /** The handle of a body. The one that `acquire()` gave is not referred to, so that its loss is seen. */
@@ -75,7 +75,7 @@ export class Frame extends CallNode implements HandledCall {
     this.#taken = [...this.#taken, lease];
   }
 
-  /** No code has seen the lock yet, and its locks are taken anew: what was lost before is forgotten. */
+  /** No code has seen the lock yet, and its locks are taken anew: an earlier loss is forgotten. */
   async startOver(): Promise<void> {
     const taken = this.#taken;
     this.#taken = NONE;
@@ -130,7 +130,10 @@ export class Frame extends CallNode implements HandledCall {
     }
   }
 
-  /** What a ticket of all its locks has: from now on others may be in them. That of locks which were lost or released lets nobody in. */
+  /**
+   * The entries of a ticket for all its locks: from now on other processes may be in them. The entry of a lock that was
+   * lost or released lets nobody in.
+   */
   share(): TicketEntry[] {
     const hasEnded = this.#endedBy() !== undefined;
     return this.#taken.map((lease) => ({ store: this.#leases.store, ...(hasEnded ? lease.ticketOfNone : lease.share()) }));
@@ -182,8 +185,9 @@ export class Frame extends CallNode implements HandledCall {
   }
 
   /**
-   * The run of the body, which limits its caller's wait after a loss; undefined once the body has ended. The run has a promise, and Node keeps
-   * with it the context in which it was made: each frame would keep the one that its call was made inside of.
+   * Sets the run of the body, which limits its caller's wait after a loss; undefined once the body has ended. The run
+   * has a promise, and Node keeps with a promise the context in which it was made: each frame would keep the frame that
+   * its call was made inside of.
    */
   runsBody(bodyRun: LossListener | undefined): void {
     this.#bodyRun = bodyRun;
@@ -197,7 +201,7 @@ export class Frame extends CallNode implements HandledCall {
     return this.#resume;
   }
 
-  /** Telemetry follows the body, and what runs later. */
+  /** Telemetry follows the body, and code that runs later. */
   resumesBy(resume: Resume): void {
     this.#resume = resume;
   }
@@ -218,7 +222,10 @@ export class Frame extends CallNode implements HandledCall {
     }
   }
 
-  /** Leaves every lock it is in, last taken first. A second call waits for the first; undefined where nothing is to be waited for. */
+  /**
+   * Leaves every lock that the frame is in, the last taken first. A second call of `leave` waits for the first;
+   * undefined where nothing is to be waited for.
+   */
   leave(): Promise<void> | undefined {
     if (!this.#isReleased) {
       this.#isReleased = true;

@@ -12,8 +12,8 @@ interface Guest {
 }
 
 /**
- * The leases of calls that came with tickets, one for each ticket of a call: what runs inside such a call takes turns in one lease, as the
- * children of a locked call do.
+ * The leases of calls that came with tickets, one for each ticket of a call: locked calls inside such a call take turns
+ * in one lease, as the children of a locked call do.
  */
 export class Guests {
   readonly #lifecycle: Lifecycle;
@@ -23,7 +23,10 @@ export class Guests {
     this.#lifecycle = lifecycle;
   }
 
-  /** Enters the lease that is in the lock of the ticket by `reenter`, or a new one, which `join` makes and asks the store to let in. */
+  /**
+   * Enters the lease that is in the lock of the ticket by `reenter`; or a new lease, which `join` makes and asks the
+   * store to let in.
+   */
   async enter(
     ticket: TicketEntry,
     acquisition: Acquisition,
@@ -44,7 +47,7 @@ export class Guests {
       guest = this.#guests.get(ticket);
     }
     if (guest?.lease.hasCode && guest.lease.doubt) {
-      // Its code runs, and may still have the lock.
+      // The code of the guest runs, and may still have the lock.
       throw guest.lease.doubt;
     }
     if (guest?.lease.isLive && guest.lease.hasCode) {

@@ -14,8 +14,8 @@ import type { WaitingLine, WaitOutcome } from '../calls/waiter.js';
 import type { Wanted } from './cycle.js';
 
 /**
- * How a call enters that does not go straight: one key after the other, each by an enclosing lease, by a ticket, or through the line of
- * its key.
+ * The way of a call that does not go straight: it enters one key after the other, each by an enclosing lease, by a
+ * ticket, or through the line of the key.
  */
 export class KeyByKey {
   readonly #parts: EnteringParts;
@@ -84,7 +84,7 @@ export class KeyByKey {
     return this.#contend(lease, acquisition, line);
   }
 
-  /** As the one call of this process that contends for the key. */
+  /** Contends for the key, as the one call of this process that does. */
   async #contend(lease: Lease, acquisition: Acquisition, line: Line): Promise<Lease> {
     try {
       await this.#contender.obtain(lease, acquisition, line);
@@ -110,8 +110,8 @@ export class KeyByKey {
   }
 
   /**
-   * Waits while other calls of the transaction acquire the key, so that they do not wait for each other's commit, and enters
-   * the lease of one that got it.
+   * Waits while other calls of the transaction acquire the key, so that calls do not wait for each other's commit, and
+   * enters the lease of the call that got it.
    */
   async #besideOthers(transaction: Transaction, key: string, acquisition: Acquisition): Promise<Lease | TicketEntry | undefined> {
     const { frame, call } = acquisition;
@@ -194,14 +194,14 @@ export class KeyByKey {
       : waiters.wait(key, acquisition, acquisition.giveUpAt, line);
   }
 
-  /** One lock cannot be trusted any more when the next was granted: all are held together, or none is. */
+  /** A lock cannot be trusted any more when the next was granted: all locks are held together, or none is. */
   async #startOver(lost: Lease, acquisition: Acquisition): Promise<void> {
     if (!acquisition.obtained.includes(lost)) {
-      // It is an enclosing call's lock, and that call has to be notified.
+      // The lost lock belongs to an enclosing call, and that call has to be notified.
       throw this.#parts.leases.expire(lost) ?? lost.doubt;
     }
     acquisition.startOver();
-    // It may have been the one call of its transaction that acquires the key, and would wait for itself.
+    // The call may have been the one call of its transaction that acquires the key, and would wait for itself.
     acquisition.frame.transaction?.hasEntered(acquisition.frame);
     await acquisition.frame.startOver();
   }

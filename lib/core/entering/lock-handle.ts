@@ -9,7 +9,7 @@ import type { Lock } from '../words/lock.js';
 import type { Resume } from '../words/lock-telemetry.js';
 import { printable, quoted } from '../words/shown.js';
 
-/** What a handle needs of the `Frame` of its call. */
+/** The part of its call's `Frame` that a handle needs. */
 export interface HandledCall extends CallNode {
   readonly taken: readonly Lease[];
   readonly signal: AbortSignal;
@@ -122,7 +122,7 @@ export class LockHandle implements Lock {
     return this.#call.leave() ?? Promise.resolve();
   }
 
-  /** What a log shows of it: locks get logged, or whatever refers to them. */
+  /** The fields that a log shows of it: locks get logged, or whatever refers to them. */
   toJSON(): object {
     return { keys: this.keys, fences: this.#call.taken.map((lease) => lease.fence), isHeld: this.isHeld() };
   }

@@ -5,7 +5,7 @@ import type { EntryEvents } from './entering-parts.js';
 /** How often sections are checked that calls of this process wait for, in milliseconds. */
 const PAUSE_MS = 1_000;
 
-/** Checks, while calls wait for others of this process, whether what they wait for takes too long. */
+/** Checks, while calls wait for others of this process, whether the sections that they wait for take too long. */
 export class LongSections {
   readonly #lines: Lines;
   readonly #events: EntryEvents;
@@ -16,7 +16,7 @@ export class LongSections {
     this.#events = events;
   }
 
-  /** A call begins to wait for another one of this process. */
+  /** A call begins to wait for another call of this process. */
   watch(): void {
     if (!this.#timer) {
       this.#timer = setTimeout(this.#check, PAUSE_MS).unref();

@@ -5,7 +5,7 @@ import { Lease } from '../leases/lease.js';
 import type { Busy } from '../seam/lock-store.js';
 import { quoted } from '../words/shown.js';
 
-/** What is known when a call gives up. */
+/** The facts that are known when a call gives up. */
 interface GivingUp {
   readonly key: string;
   readonly reason: NotAcquiredReason;
@@ -14,9 +14,9 @@ interface GivingUp {
   readonly waitMs: number;
   readonly waitedMs: number;
   readonly now: number;
-  /** Who has the lock: a lease of this process, or what the store said. */
+  /** Who has the lock: a lease of this process, or the holder that the store named. */
   readonly holder?: Lease | Busy | undefined;
-  /** Calls that wait for each other, this one among them. */
+  /** The calls that wait for each other, with the refused call among them. */
   readonly cycle?: Cycle | undefined;
   readonly cause?: unknown;
 }
@@ -35,7 +35,7 @@ export function notAcquired(givingUp: GivingUp): LockNotAcquiredError {
   });
 }
 
-/** Whether it says who has the lock: a store that has only reserved it does not. */
+/** Whether the holder is named: a store that has only reserved the lock names none. */
 export function namesHolder(holder: Lease | Busy): boolean {
   return holder instanceof Lease || holder.holder.by !== '';
 }
@@ -98,7 +98,10 @@ function ownHandle({ frame, holder }: GivingUp): string | undefined {
     : undefined;
 }
 
-/** It could re-enter, and perhaps its caller waits for it. */
+/**
+ * The advice where an enclosing call holds the lock: the refused call could re-enter the lock, and perhaps its holder
+ * awaits it.
+ */
 function ownCaller({ frame, reentry, holder }: GivingUp): string | undefined {
   const top = holder instanceof Lease ? holder.calls.top : undefined;
   return reentry === 'never' && top && frame.isInside(top)
@@ -115,7 +118,7 @@ function kept({ holder }: GivingUp): string | undefined {
 }
 
 /**
- * A call that waits while it holds another lock: where the holder waits for that one, a longer wait changes nothing.
+ * A call that waits while it holds another lock: where the holder waits for that lock, a longer wait changes nothing.
  */
 function deadlock({ key, frame, waitMs }: GivingUp): string | undefined {
   const held = new Set<string>();

@@ -5,7 +5,10 @@ import type { Acquisition } from './acquisition.js';
 import type { Lifecycle } from '../seam/lifecycle.js';
 import { Waiter, type WaitingLine, type WaitOutcome } from '../calls/waiter.js';
 
-/** What calls that are inside a lock wait for. One map for the stores of all applications: a cycle may lead through several. */
+/**
+ * The locks that calls inside a lock wait for. One map for the stores of all applications: a cycle may lead through
+ * several.
+ */
 const WANTED = new Map<Acquisition, Wanted>();
 
 /** Follows waits that may be part of a deadlock. It may end one by `Acquisition.withdraw`. */
@@ -34,7 +37,7 @@ export class Waiters {
    * again.
    */
   readonly #waiting = new Map<Acquisition, string>();
-  /** Those that are inside the lock already; `maxWaiters` does not count them. */
+  /** The calls that are inside the lock already; `maxWaiters` does not count them. */
   readonly #inside = new Set<Acquisition>();
   /** How many of the others wait for each key. */
   readonly #perKey = new Map<string, number>();
@@ -46,7 +49,9 @@ export class Waiters {
     this.#deadlocks = deadlocks;
   }
 
-  /** Whether as many calls wait as may, so that this one must not begin to. One that waits already goes on. */
+  /**
+   * Whether as many calls wait as may, so that another call must not begin to wait. A call that waits already goes on.
+   */
   isFullFor(acquisition: Acquisition, key: string): boolean {
     const { perKey, perProcess } = this.#most;
     const isFull = this.#waiting.size - this.#inside.size >= perProcess || (this.#perKey.get(key) ?? 0) >= perKey;
@@ -57,7 +62,10 @@ export class Waiters {
     return this.#waiting.size;
   }
 
-  /** Waits until `until` at the latest, or the call's own limit; for what is `wanted`, where other calls may find a cycle through it. */
+  /**
+   * Waits until `until`, or the call's own limit, at the latest. `wanted`: the lock that it waits for, where other
+   * calls may find a cycle through it.
+   */
   async wait(key: string, acquisition: Acquisition, until: number, line?: WaitingLine, wanted?: Wanted): Promise<WaitOutcome> {
     const { call, giveUpAt } = acquisition;
     const limitMs = Math.min(until, giveUpAt) - this.#clock.monotonic();
@@ -98,7 +106,7 @@ export class Waiters {
 
   /**
    * Waits in line for a lease that another call has. Throws `LockNotAcquiredError` where calls inside that lease wait
-   * for this one.
+   * for the waiting call.
    */
   async waitFor(wanted: Wanted, key: string, acquisition: Acquisition, line: WaitingLine): Promise<WaitOutcome> {
     // A call that does not wait is part of no cycle.

@@ -5,8 +5,8 @@ import type { Lease } from './lease.js';
 import type { AcquireReply, Busy, HoldRecord, LockStore, Place, Tickets, Turns } from '../seam/lock-store.js';
 
 /**
- * How one attempt ended. A `late` grant came after its own deadline and is none; the error of `failed` says whether it may have
- * been carried out; `unsent`: the call's time was over before.
+ * How one attempt ended. `late`: the grant came after its own deadline and does not count. `failed`: its error says
+ * whether the attempt may have been carried out. `unsent`: the call's time was over before.
  */
 export type AttemptResult =
   | { readonly outcome: 'granted'; readonly fence: number; readonly sent: Moment }
@@ -15,8 +15,8 @@ export type AttemptResult =
   | { readonly outcome: 'failed' | 'unsent'; readonly error: LockStoreError };
 
 /**
- * Sends one acquire at `sent`, or one join for a lease by a ticket, to be answered by `answerBy`, and gives its result to `judged`; to
- * `refused` what no retry mends.
+ * Sends one acquire at `sent`, or one join for a lease by a ticket, to be answered by `answerBy`. `judged` gets the
+ * result; `refused` gets an error that no retry mends.
  */
 export function attempt<T>(
   store: LockStore,
@@ -86,7 +86,7 @@ export function exchange(
   };
 }
 
-/** What a reply means to a lease that was asked for at `sent`. */
+/** Judges the reply to a lease that was asked for at `sent`. */
 function judge(reply: AcquireReply, sent: Moment, store: LockStore, lease: Lease, clock: Clock): AttemptResult {
   if (reply.fence === undefined) {
     return { outcome: 'busy', busy: reply };
@@ -104,7 +104,7 @@ function noteAnswer(lease: Lease, error: unknown): void {
   }
 }
 
-/** The result of an attempt that the store failed; throws what no retry mends. */
+/** The result of an attempt that the store failed; throws an error that no retry mends. */
 export function failed(error: unknown): AttemptResult {
   if (error instanceof LockStoreError) {
     return { outcome: 'failed', error };

@@ -9,12 +9,15 @@ import type { HoldRecord, LockStore, Place } from '../seam/lock-store.js';
  * milliseconds.
  */
 const SHARED_MS = 60_000;
-/** A command that grants may be carried out for this long after its sender gave up, in milliseconds: `ServerClock.latest` says until when. */
+/**
+ * For how long after its sender gave up a command that grants may still be carried out, in milliseconds:
+ * `ServerClock.latest` sets this limit.
+ */
 const LATEST_MS = 1_000;
 
 /**
- * Releases, without a caller who waits, what must not stay: a late grant, an attempt of unknown outcome, a lost lease,
- * a place that no call needs.
+ * Releases locks and places that must not stay, without a caller who waits: a late grant, an attempt of unknown
+ * outcome, a lost lease, a place that no call needs.
  */
 export class BackgroundReleases {
   readonly #store: LockStore;

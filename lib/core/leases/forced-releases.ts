@@ -1,6 +1,8 @@
 import type { LostReason } from '../words/errors.js';
 
-/** As many keys are remembered. A fence is granted once, so one that is remembered for too long does no harm. */
+/**
+ * The most keys that are remembered. A fence is granted once, so a fence that is remembered for too long does no harm.
+ */
 const MOST = 100;
 
 /** The last forced release of each key: the reply that grants its fence may come after the message. */

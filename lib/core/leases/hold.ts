@@ -8,9 +8,9 @@ const ID_LENGTH = 22;
 const SECRET_BYTES = 16;
 
 /**
- * Under whom an acquisition holds all the keys that it acquires itself. Whoever knows the secret may enter the owner's
- * locks, so it leaves the process in tickets only; stores, and all that traces their commands, see the id, which is the
- * secret's SHA-256.
+ * The owner under which an acquisition holds all the keys that it acquires itself. Whoever knows the secret may enter
+ * the owner's locks, so the secret leaves the process in tickets only; stores, and everything that traces their
+ * commands, see the id, which is the secret's SHA-256.
  */
 export class Owner {
   /** Random bytes for the next secrets: it costs little more to make many. */
@@ -40,8 +40,8 @@ export class Owner {
 }
 
 /**
- * An object that is in one chain at most. A `Set` that grows and shrinks all the time leaves a chain of former tables behind: once the
- * first of them is old, V8's collector of young garbage keeps all that has been in any of them.
+ * An object that is in one chain at most. A `Set` that grows and shrinks all the time leaves a chain of former tables
+ * behind: once the first of them is old, V8's collector of young garbage keeps all objects that were in any of them.
  */
 export class Link {
   #before: Link = this;
@@ -77,9 +77,9 @@ export class Link {
   }
 }
 
-/** An entry of this process into a lock: what the store knows it by, and the fences that it was granted. */
+/** An entry of this process into a lock: the record by which the store knows it, and the fences that it was granted. */
 export class Hold extends Link {
-  /** What the ids of this process's holds start with: no other process uses one of them. */
+  /** The prefix of the ids of this process's holds: no other process uses an id of this process. */
   static readonly #process = randomBytes(12).toString('base64url');
   static #count = 0;
 
@@ -89,7 +89,7 @@ export class Hold extends Link {
   #owner: Owner;
   #id: string;
   #fence: number;
-  /** The fence of its lock in the store: the first of the block, which other calls may have had before this one. */
+  /** The fence of its lock in the store: the first of the block. Other calls may have had this fence before. */
   #storedFence: number;
   /** How many fences it asks the store for; 0 until the first attempt. Every attempt of one hold asks for as many. */
   #fences = 0;
@@ -126,12 +126,12 @@ export class Hold extends Link {
     return this.#storedFence;
   }
 
-  /** Whether the store granted it to a call before, whose lease serves this one. */
+  /** Whether the store granted it to an earlier call, whose lease serves the present call. */
   get isServed(): boolean {
     return this.#fence !== this.#storedFence && !this.isJoined;
   }
 
-  /** Whether other processes may be in the lock: it may then live on by a longer lease than this one. */
+  /** Whether other processes may be in the lock: the lock may then live on by a longer lease than this one. */
   get isShared(): boolean {
     return this.#isShared;
   }
@@ -141,7 +141,10 @@ export class Hold extends Link {
     return !this.#isShared && this.#fence + 1 < this.#storedFence + this.#fences;
   }
 
-  /** A hold that was released never comes in again, so the next attempt is another hold. That of a ticket has its lock's fence. */
+  /**
+   * A released hold never comes in again, so the next attempt is another hold. A joined hold keeps its fences: they
+   * name the lock it joined.
+   */
   renewIdentity(): void {
     this.#id = Hold.#nextId(this.#owner);
     this.#unanswered = 0;
@@ -194,12 +197,12 @@ export class Hold extends Link {
     return this.#ticket(this.#owner.revealSecret());
   }
 
-  /** The part of a ticket by which nobody enters: the lock has ended, as far as its call goes, and may be another call's. */
+  /** The part of a ticket that lets nobody in: the lock has ended for its call, and may be another call's. */
   get ticketOfNone(): Omit<TicketEntry, 'store'> {
     return this.#ticket('');
   }
 
-  /** What a store is given to acquire, join, renew or release it. */
+  /** The record that a store is given to acquire, join, renew or release the hold. */
   protected recordFor(ttlMs: number, limitMs: number, lingering: boolean, by: string): HoldRecord {
     return Object.freeze({
       key: this.key,

@@ -19,9 +19,12 @@ export interface LeaseKeeper extends Keeper {
   end(): readonly Lease[];
 }
 
-/** Gets what happens to leases. It only looks: what it throws or returns changes nothing. */
+/** Gets the events of leases. It only looks: nothing that it throws or returns changes anything. */
 export interface LeaseEvents {
-  /** What wants to learn of what went well: nobody where this is empty, and `lockChannel` has no subscribers. */
+  /**
+   * The parts that want to learn of successes. Nobody does where this list is empty and `lockChannel` has no
+   * subscribers.
+   */
   readonly watchers: readonly unknown[];
   acquired(lease: Lease, entrant: Entrant): void;
   /** `margin` is the part of the lease, from 0 to 1, that was left before. */

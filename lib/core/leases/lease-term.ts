@@ -4,9 +4,9 @@ import { type Clock, leaseDeadline, LONGEST_COMMAND_MS, type Moment, wallDeadlin
 export class LeaseTerm {
   readonly #clock: Clock;
   #deadline = 0;
-  /** When what set the deadline was sent. */
+  /** When the command that set the deadline was sent. */
   #sentAt = 0;
-  /** What the wall clock read more than the monotonic one then. */
+  /** Wall clock minus monotonic clock when the deadline was set, in ms. */
   #wallAheadMs = 0;
   #grantedMs: number;
   #maxHoldAt = Infinity;
@@ -63,12 +63,12 @@ export class LeaseTerm {
     return this.#deadline < Infinity && this.#clock.wall() >= wallDeadline(this.#deadline, this.#wallAheadMs);
   }
 
-  /** When what set the deadline was sent, by the wall clock as it is trusted since. */
+  /** When the command that set the deadline was sent, by the wall clock as it is trusted since. */
   get sent(): Moment {
     return { monotonic: this.#sentAt, wall: this.#sentAt + this.#wallAheadMs };
   }
 
-  /** The store granted `ttlMs` from what was sent at `sent` on; a deadline never moves back. */
+  /** The store granted `ttlMs` from `sent` on, when the command was sent; a deadline never moves back. */
   extend(sent: Moment, ttlMs: number): void {
     const deadline = leaseDeadline(sent.monotonic, ttlMs);
     const wallAheadMs = sent.wall - sent.monotonic;
@@ -78,7 +78,7 @@ export class LeaseTerm {
       this.#wallAheadMs = wallAheadMs;
       this.#grantedMs = ttlMs;
     } else {
-      // What a clock that stood still has missed of the lease is gone, though the lock is still there.
+      // A clock that stood still has missed a part of the lease. The part is gone, though the lock is still there.
       this.#wallAheadMs = Math.min(this.#wallAheadMs, wallAheadMs);
     }
   }
@@ -101,7 +101,7 @@ export class LeaseTerm {
     this.endBy(now + ttlMs);
   }
 
-  /** Its code has ended: one renewal makes it end with `minHold`. */
+  /** The code of the lease has ended: one renewal makes the lease end with `minHold`. */
   linger(): void {
     this.#lingers = true;
     this.#maxHoldAt = Infinity;
@@ -113,7 +113,7 @@ export class LeaseTerm {
     this.endBy(-Infinity);
   }
 
-  /** It is renewed, or not any more. */
+  /** Whether the lease is renewed from now on. */
   renews(isRenewed: boolean, now: number): void {
     this.#renewAt = isRenewed ? this.#nextRenewal(now) : Infinity;
   }
@@ -133,7 +133,7 @@ export class LeaseTerm {
 
   /** Whether to renew it now, or nearly; after a jump of the wall clock, whether there is a lease to confirm. */
   needsRenewal(now: number, hasJumped: boolean): boolean {
-    // One whose maxHold is over is not renewed, also where its code could not be notified yet.
+    // A lease whose maxHold is over is not renewed, also where its code could not be notified yet.
     const isKept = now < this.#deadline && now < this.#maxHoldAt;
     return isKept && !this.#isRenewing && (hasJumped ? this.#deadline < Infinity : this.#renewAt - this.#grantedMs / 30 <= now);
   }
@@ -143,8 +143,8 @@ export class LeaseTerm {
   }
 
   /**
-   * A renewal that asked for `ttlMs` at `sent` was answered; `held` is false where the outcome is unknown. `knew` says whether the
-   * store has heard that the code has ended.
+   * A renewal that asked for `ttlMs` at `sent` was answered; `held` is false where the outcome is unknown. `knew` says
+   * whether the store has been told that the code has ended.
    */
   renewed(held: boolean, knew: boolean, sent: Moment, ttlMs: number): void {
     const now = this.#clock.monotonic();
@@ -152,14 +152,14 @@ export class LeaseTerm {
       this.extend(sent, ttlMs);
     }
     if (this.#lingers && !knew) {
-      // Its code ended meanwhile, and the store does not know yet.
+      // The code of the lease ended meanwhile, and the store does not know yet.
       this.#renewAt = now;
     } else if (this.#renewAt < Infinity) {
       // An unknown outcome moves nothing: the old deadline stands, and the renewal is repeated before it.
       this.#renewAt = held ? this.#nextRenewal(now) : now + Math.min(this.#grantedMs / 10, LONGEST_COMMAND_MS);
     }
     if (held && this.isRenewed && this.isInDoubt) {
-      // It was sent before the wall clock jumped: the store has to say it again.
+      // The renewal was sent before the wall clock jumped: the store has to confirm the lease again.
       this.#renewAt = now;
     }
   }

@@ -10,26 +10,26 @@ import type { HoldRecord } from '../seam/lock-store.js';
 import type { TicketEntry } from './ticket.js';
 
 /**
- * Where a lease stands.
+ * The state of a lease.
  *
  * | state | meaning | next |
  * |---|---|---|
- * | `wanted` | it is asked for | `held`; `gone`, where it serves a call and a renewal finds out before it starts |
+ * | `wanted` | it is asked for | `held`; `gone`, where it serves a call and a renewal finds its end before the start |
  * | `held` | it was granted, and its code runs | any of those below |
- * | `overdue` | `maxHold` is over: the code was notified, and the lease is not renewed | `lingering`, `gone`, `lost`, `released` |
+ * | `overdue` | `maxHold` is over: code notified, no more renewals | `lingering`, `gone`, `lost`, `released` |
  * | `lingering` | its code has ended, and `minHold` keeps the lock | `gone`, `lost`, `released` |
  * | `gone` | the store no longer has the lock, and the code is to be notified | `lost`, `released` |
  * | `lost` | it ended before its code did; the code was notified | |
- * | `released` | its code ended first; its release was sent, or it serves the next call | `lost`, where the release found it gone |
+ * | `released` | its code ended first; its release was sent, or it serves the next call | `lost` (gone at release) |
  */
 type LeaseState = 'wanted' | 'held' | 'overdue' | 'lingering' | 'gone' | 'lost' | 'released';
 
-/** What a call says of its leases. */
+/** The options of a call that its leases need. */
 type LeaseOptions = Pick<Call, 'caller' | 'ttlMs' | 'renew'>;
 
 /**
- * What a store grants to this process for a time: a hold in the lock of an owner, and the locked calls inside it.
- * Nothing else writes its state; `Leases` decides when it ends.
+ * A grant of the store to this process for a time: a hold in the lock of an owner, and the locked calls inside the
+ * hold. No other class writes its state; `Leases` decides when it ends.
  */
 export class Lease extends Hold {
   readonly caller: Caller;
@@ -44,7 +44,7 @@ export class Lease extends Hold {
   #acquiredAt = 0;
   /** Since when calls of this process, one after the other, have had the lock. */
   #servesSince = 0;
-  /** The lease that took over while a renewal was on its way; the answer is for that one. */
+  /** The lease that took over while a renewal was on its way; the answer of the renewal is for the successor. */
   #successor: Lease | undefined;
   #loss: LockLostError | undefined;
 
@@ -112,7 +112,10 @@ export class Lease extends Hold {
     return Math.max(0, this.remainingMs) / this.term.grantedMs;
   }
 
-  /** For how long code that runs can trust it, where it is renewed; undefined for others, which end as they are meant to. */
+  /**
+   * For how long running code can trust a lease that is renewed, in ms; undefined for a lease that is not renewed: it
+   * ends as it is meant to.
+   */
   get marginMs(): number | undefined {
     return this.#state === 'held' && this.term.isRenewed ? this.remainingMs : undefined;
   }
@@ -129,7 +132,7 @@ export class Lease extends Hold {
     return this.hasEnded || !this.term.isInDoubt ? undefined : doubtOf(this.key);
   }
 
-  /** What a store is given to acquire, join or release it. */
+  /** The record that a store is given to acquire, join or release the lease. */
   record(limitMs = this.limitMs): HoldRecord {
     return this.recordFor(this.#ttlMs, limitMs, this.#state === 'lingering', this.caller.by);
   }
@@ -141,7 +144,8 @@ export class Lease extends Hold {
   renewal(now: number, fixedMs = 1): HoldRecord {
     const lingering = this.#state === 'lingering';
     const ttlMs = lingering ? ttlUntil(Math.max(0, this.term.minHoldAt - now)) : this.term.isRenewed ? this.#ttlMs : fixedMs;
-    // The store knows who was granted the lock, and not whom it serves since, nor who is in it by a ticket.
+    // The store knows which call was granted the lock. It does not know which call the lease serves since, nor who is
+    // in the lock by a ticket.
     return this.recordFor(ttlMs, this.limitMs, lingering, this.isServed || this.isShared ? this.caller.by : '');
   }
 
@@ -154,7 +158,7 @@ export class Lease extends Hold {
   start(fence: number, sent: Moment, expires: boolean): void {
     this.#acquiredAt = this.#clock.monotonic();
     if (this.#state === 'gone') {
-      // It serves this call since a moment ago, and a renewal has found out meanwhile.
+      // The lease serves this call since a moment ago, and a renewal has found its end meanwhile.
       return;
     }
     this.#state = 'held';
@@ -166,8 +170,9 @@ export class Lease extends Hold {
   }
 
   /**
-   * Whether it may serve the next call of this process once its own has ended: a fence of its block is left, the calls ask for the
-   * same lease, nobody else is in the lock, and more than half of the lease is left.
+   * Whether the lease may serve the next call of this process once its own call has ended: a fence of its block is
+   * left, both calls ask for a lease of the same length, nobody else is in the lock, and more than half of the lease is
+   * left.
    */
   canServe(next: Lease): boolean {
     return (
@@ -181,7 +186,7 @@ export class Lease extends Hold {
     );
   }
 
-  /** Serves the next call of this process: `next` gets what the store has granted. Answers when that was asked for. */
+  /** Serves the next call of this process: `next` gets the grant of the store. Answers when the grant was asked for. */
   serve(next: Lease): { readonly fence: number; readonly sent: Moment } {
     next.takeOver(this);
     next.#servesSince = this.#servesSince;
@@ -243,13 +248,17 @@ export class Lease extends Hold {
     if (held === false && !this.hasEnded) {
       this.gone();
     } else if (!this.hasEnded) {
-      // Its code may have seen that it was over. That is final, also where a blocked event loop has kept the answer back.
+      // Its code may have seen that the lease was over. This is final, also where a blocked event loop has kept the
+      // answer back.
       this.term.renewed(held === true && !(this.hasCode && this.isOver), record.lingering, sent, record.ttlMs);
     }
     return this;
   }
 
-  /** The store confirmed a lease of `ttlMs` that was asked for at `sent`; a deadline never moves back, and not on once it is over. */
+  /**
+   * The store confirmed a lease of `ttlMs` that was asked for at `sent`. A deadline never moves back, and does not move
+   * on once it is over.
+   */
   confirmed(sent: Moment, ttlMs: number): void {
     if (!this.isOver) {
       this.term.extend(sent, ttlMs);

@@ -119,8 +119,8 @@ export class Leases {
   }
 
   /**
-   * A call leaves, or a transaction that kept the lease has ended. The last one releases the lock, or leaves it taken until
-   * `minHold` is over. Undefined where no answer of the store is to be waited for.
+   * A call leaves, or a transaction that kept the lease has ended. The last one to leave releases the lock, or keeps it
+   * until `minHold` is over. Undefined where no answer of the store is to be waited for.
    */
   leave(lease: Lease, leaving: CallNode | LeaseKeeper): Promise<void> | undefined {
     const hasLeft = lease.calls.remove(leaving);
@@ -140,7 +140,7 @@ export class Leases {
     return undefined;
   }
 
-  /** A transaction has ended: what it kept is released, unless calls are inside. Never rejects. */
+  /** A transaction has ended: the leases that it kept are released, unless calls are inside. Never rejects. */
   async settle(transaction: LeaseKeeper): Promise<void> {
     await Promise.all(transaction.end().map((lease) => this.#endKeeping(lease, transaction)));
   }
@@ -159,7 +159,10 @@ export class Leases {
     return this.#running.members as Lease[];
   }
 
-  /** Ends everything: running code is notified, its locks are released, and a `minHold` is left to run out where leases end by time. */
+  /**
+   * Ends everything: running code is notified, its locks are released, and a `minHold` is left to run out where leases
+   * end by time.
+   */
   async shutdown(): Promise<void> {
     const { expires } = this.#parts.store;
     const kept = [...this.#lingering.keys()].map((lease) => (expires ? this.#keep(lease) : this.#release(lease, undefined)));
@@ -168,12 +171,15 @@ export class Leases {
     this.#renewer.stop();
   }
 
-  /** Whether anybody learns of what went well: nothing is made for nobody. */
+  /** Whether anybody learns of successes: no event is made for nobody. */
   get isWatched(): boolean {
     return this.#parts.events.watchers.length > 0 || lockChannel.hasSubscribers;
   }
 
-  /** Never rejects. `leaving` is the last that left. The lease serves the next call here, or is exchanged for its lease, or released. */
+  /**
+   * Never rejects. `leaving` is the last call or transaction that left. The lease serves the next call here, or is
+   * exchanged for the next call's lease, or is released.
+   */
   #release(lease: Lease, leaving: CallNode | LeaseKeeper | undefined): Promise<void> | undefined {
     if (lease.loss) {
       return undefined;

@@ -12,12 +12,12 @@ export interface NextCaller {
 
 /**
  * The calls of this process that want one key: the contender or holder, and the waiters behind it, first come first
- * served. Also the process's place in the store's queue, and what the store answered last.
+ * served. Also the process's place in the store's queue, and the last answer of the store.
  *
  * | state | meaning | next |
  * |---|---|---|
- * | contended | the contender has an attempt on its way | held; paused; contended by the next waiter, where the contender gives up |
- * | paused | the contender waits until it is notified, the store answers again, or `recheckAt` | contended |
+ * | contended | the contender has sent an attempt | held; paused; contended by the next, if it gives up |
+ * | paused | the contender waits for a notification, an answer of the store, or `recheckAt` | contended |
  * | held | `lease` has the lock | held by the lease of the next waiter; contended; forgotten, where nobody waits |
  */
 export class Line implements WaitingLine {
@@ -32,7 +32,10 @@ export class Line implements WaitingLine {
   #isNotified = false;
   /** Callers of this process that had the lock one after the other. */
   #burst = 0;
-  /** The result that the contender begins with: of an exchange, of a lease that serves it, or of the attempt that went straight. */
+  /**
+   * The result that the contender begins with: of an exchange, of a lease that serves it, or of the attempt that went
+   * straight.
+   */
   #result: AttemptResult | Promise<AttemptResult> | undefined;
   /** The contender, while it waits between two attempts. */
   #paused: Waiter | undefined;
@@ -57,7 +60,7 @@ export class Line implements WaitingLine {
     return this.#lease ?? (this.#last?.outcome === 'busy' ? this.#last.busy : undefined);
   }
 
-  /** The same, or who had it before. */
+  /** The current holder, or the holder before it. */
   get lastHolder(): Lease | Busy | undefined {
     return this.holder ?? this.#before;
   }
@@ -80,7 +83,10 @@ export class Line implements WaitingLine {
     return this.#isNotified;
   }
 
-  /** Whether the next caller here may have the lock before the processes that queue. A candidate may not: one of theirs leads next. */
+  /**
+   * Whether the next caller here may have the lock before the processes that queue. A candidate may not: a candidate of
+   * those processes leads next.
+   */
   mayOvertake({ caller }: Lease): boolean {
     return this.#burst < MOST_FENCES && caller.leads !== true;
   }
@@ -115,7 +121,7 @@ export class Line implements WaitingLine {
 
   /** Makes a waiter the contender, with an attempt that is on its way for it, at a new place. */
   admitWith(waiter: Waiter, place: Place, result: Promise<AttemptResult>, overtakes: boolean): void {
-    // One that does not overtake gets the lock at once only where no other process queues.
+    // A call that does not overtake gets the lock at once only where no other process queues.
     this.#burst = overtakes ? this.#burst + 1 : 1;
     this.#place = place;
     this.#last = undefined;
@@ -136,7 +142,7 @@ export class Line implements WaitingLine {
     this.#result = result;
   }
 
-  /** What the contender begins with, once; undefined where it asks the store itself. */
+  /** The result that the contender begins with, once; undefined where the contender asks the store itself. */
   takeResult(): AttemptResult | Promise<AttemptResult> | undefined {
     const result = this.#result;
     this.#result = undefined;

@@ -6,7 +6,9 @@ import { Line, type NextCaller } from './line.js';
 import type { Lease } from './lease.js';
 import type { HoldRecord, LockStore, Place, TurnListener } from '../seam/lock-store.js';
 
-/** For how long callers of one process may have a lock one after the other in a store without turns, in milliseconds. */
+/**
+ * For how long callers of one process may have a lock one after the other in a store without turns, in milliseconds.
+ */
 const SLICE_MS = 50;
 /** How many keys are remembered at least. */
 const FEW_KEYS = 256;
@@ -22,7 +24,7 @@ export class Lines implements TurnListener {
   /** By key; undefined for one that no call here wants any more. */
   #lines = new Map<string, Line | undefined>();
   #mostKeys = FEW_KEYS;
-  /** What the names of its places start with: several applications may share one store in memory. */
+  /** The prefix of the names of its places: several applications may share one store in memory. */
   readonly #id = randomUUID().slice(0, 8);
   #places = 0;
   #isHeldBack = false;
@@ -54,7 +56,7 @@ export class Lines implements TurnListener {
     return calls.waiting > 0 || (this.#lines.get(key)?.waiting ?? 0) > 0;
   }
 
-  /** The lines in which calls wait for another one of this process. */
+  /** The lines in which calls wait for another call of this process. */
   get contended(): readonly Line[] {
     return this.#all.filter((line) => line.waiting > 0);
   }
@@ -109,8 +111,8 @@ export class Lines implements TurnListener {
   }
 
   /**
-   * Notes that the contender asks the store now; `attempt` sends. Answers the place where it may queue: none for a call that does not wait,
-   * which takes no other process's turn.
+   * Notes that the contender asks the store now; `attempt` sends the command. Answers the place where the contender may
+   * queue: none for a call that does not wait, which takes no other process's turn.
    */
   ask(line: Line, lease: Lease, waits: boolean): Place | undefined {
     const place = waits ? (line.place ?? this.#newPlace()) : undefined;
@@ -155,7 +157,10 @@ export class Lines implements TurnListener {
     }
   }
 
-  /** Forgets the keys that no call here wants, all at once: a `Map` from which each is deleted by itself keeps them for long (`Link`). */
+  /**
+   * Forgets the keys that no call here wants, all at once: if each key is deleted by itself, a `Map` keeps the keys for
+   * long (`Link`).
+   */
   #forget(): void {
     this.#lines = new Map([...this.#lines].filter(([, line]) => line));
     this.#mostKeys = Math.max(FEW_KEYS, 2 * this.#lines.size);

@@ -4,7 +4,7 @@ import type { CallStack } from '../calls/call-stack.js';
 /** Why a lease ended; `gone`: the store said so before its time was over. */
 export type LossCause = LostReason | 'gone';
 
-/** What an error says of a lease. */
+/** The facts of a lease that its error reports. */
 interface LostLease {
   readonly key: string;
   readonly calls: CallStack;
@@ -44,7 +44,7 @@ export function doubtOf(key: string): LockLostError {
   );
 }
 
-/** What code is told whose `maxHold` is over. */
+/** The error for code whose `maxHold` is over. */
 export function maxHoldOver(key: string, endsInMs: number): LockLostError {
   return new LockLostError(
     `Lock "${key}" has been held for its maxHold. It is not renewed any more and ends in ${Math.ceil(endsInMs)} ms. ` +

@@ -19,9 +19,9 @@ const JUMP_MS = 500;
 /** For how long listeners may run in one go before the renewals that became due meanwhile are sent, in milliseconds. */
 const NOTIFYING_MS = 5;
 
-/** What a renewer needs of the leases of its store. */
+/** The part of the leases of its store that a renewer needs. */
 interface RenewedLeases {
-  /** Those that run, whether they are renewed or not. */
+  /** The leases that run, whether they are renewed or not. */
   readonly running: readonly Lease[];
   /** Ends one whose time is over, or which the store no longer has. */
   lose(lease: Lease, cause: 'expired'): void;
@@ -93,8 +93,8 @@ export class Renewer {
   }
 
   /**
-   * Has the store set a lease to at least `ttlMs` from now; one that is renewed is renewed for as long from then on.
-   * Rejects where the store grants no such lease, or where its answer is unknown. A loss is told as any other.
+   * Has the store set a lease to at least `ttlMs` from now; a lease that is renewed is renewed for as long from then
+   * on. Rejects where the store grants no such lease, or where its answer is unknown. A loss is reported as any other.
    */
   async extend(lease: Lease, ttlMs: number): Promise<void> {
     refuseTooLong(this.#store, lease.key, ttlMs, 'ttl');
@@ -155,7 +155,7 @@ export class Renewer {
     const latest = this.#clock.monotonic() + LONGEST_PAUSE_MS;
     let next = Infinity;
     for (const { term } of this.#leases.running) {
-      // One that does not end by time has no clocks to watch.
+      // A lease that does not end by time has no clocks to watch.
       next = Math.min(next, term.dueAt, term.deadline < Infinity ? latest : Infinity);
     }
     this.#wakeBy(next);
@@ -201,8 +201,8 @@ export class Renewer {
   }
 
   /**
-   * Renews what is due by `by`, and answers how many leases it renews. Leases that are nearly due fill the last batch up, so
-   * that many leases need few commands.
+   * Renews the leases that are due by `by`, and answers how many leases it renews. Leases that are nearly due fill up
+   * the last batch, so that many leases need few commands.
    */
   #renewInBatches(leases: Lease[], by: number, sent: Moment): number {
     leases.sort((first, second) => first.term.renewAt - second.term.renewAt);
@@ -233,7 +233,7 @@ export class Renewer {
     } catch (error) {
       this.#events.renewalFailed(first, asLockError(error, first.key));
     }
-    // What was answered counts before it is told: listeners may work for longer than what is left of a lease.
+    // The answers are stored before events tell of them: listeners may run for longer than the rest of a lease.
     const margins = batch.map((lease, index) => {
       const margin = held?.[index] && !lease.hasEnded ? lease.margin : undefined;
       this.hasten(lease.renewalAnswered(held?.[index], records[index] as HoldRecord, sent));

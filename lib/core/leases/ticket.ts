@@ -5,7 +5,10 @@ import { quoted } from '../words/shown.js';
 /** The store of an entry that names none. */
 const DEFAULT_STORE = 'default';
 
-/** What a ticket has for one key: the secret of the lock's owner, the fence of the call, and that by which the store knows the lock. */
+/**
+ * The part of a ticket for one key: the secret of the lock's owner, the fence of the call, and the fence by which the
+ * store knows the lock.
+ */
 export interface TicketEntry {
   /** The name under which the store is registered. */
   readonly store: string;
@@ -33,8 +36,8 @@ function encode(entries: readonly unknown[]): string {
 }
 
 /**
- * The entries of a text of at most `maxLength` characters. Throws `LockConfigurationError` for a longer one, and for one that is
- * malformed; never repeats it.
+ * The entries of a text of at most `maxLength` characters. Throws `LockConfigurationError` for a text that is longer or
+ * malformed; the error never repeats the text.
  */
 export function readTickets(text: unknown, maxLength: number): readonly TicketEntry[] {
   if (typeof text === 'string' && text.length > maxLength) {
@@ -76,7 +79,7 @@ function decode(ticket: string): TicketEntry[] | undefined {
   } catch {
     return undefined;
   }
-  // Node passes over what is no base64, and JSON over white space.
+  // Node passes over characters that are no base64, and JSON over white space.
   if (!Array.isArray(parsed) || parsed.length === 0 || encode(parsed) !== ticket) {
     return undefined;
   }
@@ -94,7 +97,10 @@ function decode(ticket: string): TicketEntry[] | undefined {
   return entries;
 }
 
-/** Where the fence of a call may stand in the block of its lock. One that was tampered with is no other call's fence. */
+/**
+ * Whether the position of a call's fence in the block of its lock is possible. A ticket that was tampered with must not
+ * have another call's fence.
+ */
 function isPosition(position: unknown): position is number {
   return Number.isInteger(position) && (position as number) >= 0 && (position as number) < MOST_FENCES;
 }

@@ -13,9 +13,9 @@ const MOST_NEWS = 5;
 const OUTDATED_AFTER_MS = 60_000;
 
 /**
- * What is known of whether a store answers. A renewal that is answered ends an outage that renewals found; one that
- * attempts to acquire found goes on until one is answered, since a full server, for one, renews and grants nothing.
- * A failure that no retry mends counts as well, where it is of the store and not of one key.
+ * Tracks whether a store answers. An answered renewal ends an outage that renewals found. An outage that attempts to
+ * acquire found lasts until one of them is answered: a full server, for example, renews and grants nothing. A failure
+ * that no retry mends counts as well, where it concerns the store and not one key.
  */
 export class Availability {
   readonly #clock: Clock;
@@ -38,7 +38,8 @@ export class Availability {
   }
 
   /**
-   * The store failed an attempt to acquire, or something else; what is new of it: the outage itself, or why it fails.
+   * The store failed an attempt to acquire, or another command. Answers what is new about it: the outage itself, or the
+   * reason of the failure.
    */
   failed(error: LockError, isAttempt: boolean): 'outage' | 'reason' | undefined {
     const isFirst = this.#failingSince === undefined;
@@ -106,7 +107,10 @@ export class Availability {
     this.#refusedAt = now;
   }
 
-  /** For how long a store has granted nothing, by its own words when it answered last or by attempts that failed; undefined where it may grant. */
+  /**
+   * For how long a store has granted nothing, in milliseconds: by its own last answer, or by attempts that failed;
+   * undefined where it may grant.
+   */
   get refusingMs(): number | undefined {
     const now = this.#clock.monotonic();
     const said = now - this.#refusedAt < OUTDATED_AFTER_MS ? this.#refusingSince : undefined;
@@ -114,14 +118,17 @@ export class Availability {
     return since < Infinity ? now - since : undefined;
   }
 
-  /** For how long nothing was answered, in milliseconds, as far as is known; undefined where the last answer is no failure. */
+  /**
+   * For how long the store has answered nothing, in milliseconds, as far as is known; undefined where the last answer
+   * is no failure.
+   */
   get silentMs(): number | undefined {
     return this.#silentSince === undefined ? undefined : this.#clock.monotonic() - this.#silentSince;
   }
 
   /**
-   * Whether a call may ask: one of all that want a store that is away, so that it is noticed when it answers again.
-   * A call that would wait asks by itself where no retry mends why the store fails, and is told so at once.
+   * Whether a call may ask: one of all calls that want a store that is away may, so that its next answer is noticed.
+   * Where no retry mends why the store fails, a call that would wait asks by itself, and gets the failure at once.
    */
   mayAsk(waits: boolean): boolean {
     return !this.isAway || this.#takeProbe() || (waits && !(this.#failure instanceof LockStoreError));

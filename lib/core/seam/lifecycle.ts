@@ -4,8 +4,8 @@ import { atMost } from './time.js';
 const LONGEST_BACKGROUND_MS = 1_000;
 
 /**
- * The life of the locks of one store: `open`; `closing`, while what callers wait for goes to its end; `settling`, while
- * background work does; then `closed`.
+ * The life of the locks of one store: `open`; `closing`, while the work that callers wait for goes to its end;
+ * `settling`, while background work does; then `closed`.
  */
 export class Lifecycle {
   #state: 'open' | 'closing' | 'settling' | 'closed' = 'open';
@@ -46,7 +46,7 @@ export class Lifecycle {
     void work.finally(() => this.#background.delete(work));
   }
 
-  /** Waits before background work is repeated, for so many milliseconds; a shutdown that waits for the work ends the pause. */
+  /** Waits `ms` milliseconds before background work is repeated; a shutdown that waits for the work ends the pause. */
   pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const end = (): void => {
@@ -59,7 +59,7 @@ export class Lifecycle {
     });
   }
 
-  /** Refuses what is new, ends what runs by `endRunning`, and resolves when nothing is left. */
+  /** Refuses new calls, ends running work by `endRunning`, and resolves when nothing is left. */
   async close(endRunning: () => Promise<void>): Promise<void> {
     this.#state = 'closing';
     await Promise.all([endRunning(), this.#drained()]);

@@ -2,8 +2,8 @@ import type { LockHolder, LostReason } from '../words/errors.js';
 import type { StoreHealth } from '../words/lock-health.js';
 
 /**
- * The most fences that one grant reserves, and so how many callers of one process may have a lock one after the other while other
- * processes queue for it.
+ * The most fences that one grant reserves. It limits how many callers of one process may have a lock one after the
+ * other while other processes queue for it.
  */
 export const MOST_FENCES = 16;
 
@@ -13,8 +13,8 @@ export const MOST_FENCES = 16;
  */
 export interface HoldRecord {
   /**
-   * What is locked, as the user wrote it: 1 to 1,024 bytes of UTF-8, in which every character may occur, NUL as well.
-   * Keys that differ in anything, case or white space included, are different locks.
+   * The name of the lock, as the user wrote it: 1 to 1,024 bytes of UTF-8, in which every character may occur, NUL as
+   * well. Keys that differ in anything, case or white space included, are different locks.
    */
   readonly key: string;
   /**
@@ -23,13 +23,17 @@ export interface HoldRecord {
    * sent and traced.
    */
   readonly owner: string;
-  /** A name for this entry, used once: up to 36 letters, digits, `-` and `_`. Commands are recognized by it when they arrive twice or late. */
+  /**
+   * A name for this entry, used once: up to 36 letters, digits, `-` and `_`. A store recognizes commands by it when
+   * they arrive twice or late.
+   */
   readonly id: string;
   /** The fencing token of the grant; 0 in an acquire, which asks for one. */
   readonly fence: number;
   /**
-   * How many fences the grant is to reserve, 1 to 16, the same in every acquire of this hold: its own and those after it, which core
-   * gives to the calls that it serves with the same lease. Without `reservesFences` always 1.
+   * How many fences the grant is to reserve, 1 to 16, the same number in every acquire of this hold: the fence of this
+   * hold and those after it, which core gives to the calls that it serves with the same lease. Always 1 without
+   * `reservesFences`.
    */
   readonly fences: number;
   /** The lease asked for, in milliseconds; not always a whole number. */
@@ -50,8 +54,8 @@ export interface HoldRecord {
    */
   readonly unanswered: boolean;
   /**
-   * Host, process id and, where it is known, `Class.method` of the caller. In a renewal it is empty, unless other calls than the one
-   * that was granted are in the lock now, or may be by a ticket.
+   * Host, process id and, where it is known, `Class.method` of the caller. Empty in a renewal, unless calls other than
+   * the granted one are in the lock now, or may be by a ticket.
    */
   readonly by: string;
 }
@@ -59,7 +63,7 @@ export interface HoldRecord {
 /** The answer to an acquire while another owner holds the lock, or while the lock is reserved for another process. */
 export interface Busy {
   readonly fence?: undefined;
-  /** What is left of the lease, in milliseconds. */
+  /** The rest of the lease, in milliseconds. */
   readonly remainingMs: number;
   /** Who holds the lock; an empty `by` means that nobody is known to. */
   readonly holder: LockHolder;
@@ -81,18 +85,18 @@ export interface Place {
   readonly name: string;
 }
 
-/** What a store knows of a lock that is held. */
+/** The facts that a store knows about a held lock. */
 export interface StoredLock {
   readonly fence: number;
   /** Holds in the lock; more than one where a ticket let others in. */
   readonly holds: number;
-  /** What is left of the lease, in milliseconds. */
+  /** The rest of the lease, in milliseconds. */
   readonly remainingMs: number;
   /** When the lock was acquired, by the store's clock. */
   readonly since: Date;
   /**
-   * Host, process id and, where it is known, `Class.method` of the caller that acquired the lock, or of the last that renewed it where
-   * others are in it.
+   * Host, process id and, where it is known, `Class.method` of the caller that acquired the lock. Where other callers
+   * are in the lock: of the caller that renewed it last.
    */
   readonly by: string;
   /**
@@ -100,7 +104,9 @@ export interface StoredLock {
    * order.
    */
   readonly waiters: readonly string[];
-  /** The processes whose holds are in the lock, by the names that `Messages` knows; without that capability undefined. */
+  /**
+   * The processes whose holds are in the lock, by the names that `Messages` knows; undefined without that capability.
+   */
   readonly processes?: readonly string[] | undefined;
 }
 
@@ -109,7 +115,10 @@ export interface FoundLock extends StoredLock {
   readonly key: string;
 }
 
-/** Is notified of turns. Both calls are hints: a message may be lost, late, come twice, or be meant for a place that was given up. */
+/**
+ * Is notified of turns. Both calls are hints: a message may be lost, late, come twice, or be meant for a place that was
+ * given up.
+ */
 export interface TurnListener {
   /** The lock is reserved, for a short while, for the place of that name. */
   turn(key: string, name: string): void;
@@ -136,7 +145,10 @@ export interface Turns {
   ): Promise<{ released: boolean; reply: AcquireReply | Promise<AcquireReply> }>;
   /** Gives up a place, or the turn it came to, and no later place. */
   leave(key: string, name: string): Promise<void>;
-  /** Registers a listener, also before `open`. It stays until `until` aborts, since its application has shut down: also over `close` and the next `open`. */
+  /**
+   * Registers a listener, also before `open`. It stays until `until` aborts, which means that its application has shut
+   * down; it stays over `close` and the next `open`.
+   */
   onTurn(listener: TurnListener, until?: AbortSignal): void;
 }
 
@@ -150,14 +162,14 @@ export interface Tickets {
 }
 
 /**
- * Is notified that the lock on a key was released by force while it was held at a fence. `reason` is what its code is told;
- * default: `'forced'`.
+ * Is notified that the lock on a key was released by force while it was held at a fence. `reason` is the reason that
+ * its code gets; default: `'forced'`.
  */
 export type ForcedListener = (key: string, fence: number, reason?: LostReason) => void;
 
 /** The capability to show a lock to an operator, and to release it by force. */
 export interface Operator {
-  /** What is stored of a lock; null where nobody holds it. */
+  /** The stored facts of a lock; null where nobody holds it. */
   inspect(key: string): Promise<StoredLock | null>;
   /**
    * Frees the lock, whoever holds it, if it is held at that fence, and notifies the listeners of its holders; false
@@ -166,38 +178,42 @@ export interface Operator {
    */
   forceRelease(key: string, fence: number): Promise<boolean>;
   /**
-   * Searches the store for locks that are held and whose key begins with `prefix`, in parts and in no order. A lock that is held all
-   * the while is found; one that is not may be found, or found twice. It may look at everything that the server has, so it runs
-   * only when somebody asks, and one step at a time: nothing is sent unless the next part is asked for. Rejects with a
-   * `LockConfigurationError` where the user of the server may not search. Without it the locks of processes that do not answer are not listed.
+   * Searches the store for held locks whose key begins with `prefix`, in parts and in no order. A lock that is held
+   * during the whole search is found; other locks may be found, or found twice. A search may look at everything that
+   * the server has, so it runs only when somebody asks, and one step at a time: nothing is sent until the next part is
+   * asked for. Rejects with a `LockConfigurationError` where the user of the server may not search. Without `search`
+   * the locks of processes that do not answer are not listed.
    */
   search?(prefix: string): AsyncIterable<readonly FoundLock[]>;
   /**
-   * Registers a listener, also before `open`. It stays until `until` aborts, also over `close`. A message may be lost: the next
-   * renewal finds the loss as well. Without it no process is notified, and each finds the loss by its next renewal.
+   * Registers a listener, also before `open`. It stays until `until` aborts, also over `close`. A message may be lost:
+   * the next renewal finds the loss as well. Without `onForced` no process is notified, and each process finds the loss
+   * by its next renewal.
    */
   onForced?(listener: ForcedListener, until?: AbortSignal): void;
 }
 
 /**
- * The capability to send messages between the processes that use the store, for operators and for the search of deadlocks. A message is
- * a hint: it may be lost, late, come twice or be a stranger's, and the receiver checks it. Sending one costs nothing where nobody asks.
+ * The capability to send messages between the processes that use the store, for operators and for the search of
+ * deadlocks. A message is a hint: it may be lost, late, come twice or be a stranger's, and the receiver checks it.
+ * Sending a message costs nothing where nobody asks.
  */
 export interface Messages {
-  /** The name of this process in the store: the one that is in `StoredLock.processes`. Up to 255 characters without white space. */
+  /** The name of this process in the store, as in `StoredLock.processes`. Up to 255 characters without white space. */
   readonly process: string;
   /**
-   * Sends a text of up to 256 KiB to the process of that name; to all processes, this one included, where there is none. Rejects with a
-   * `LockStoreError` or a `LockConfigurationError` where that is known to have failed; resolves although nobody may receive it.
+   * Sends a text of up to 256 KiB to the process of that name; without a name, to all processes, this one included.
+   * Rejects with a `LockStoreError` or a `LockConfigurationError` where the sending is known to have failed; resolves
+   * although nobody may receive the text.
    */
   send(text: string, process?: string): Promise<void>;
   /** Registers a listener, also before `open`. It stays until `until` aborts, also over `close`. */
   onMessage(listener: (text: string) => void, until?: AbortSignal): void;
 }
 
-/** What a store is given when it is opened. */
+/** The options that a store gets when it is opened. */
 export interface OpenOptions {
-  /** What the names of everything it stores start with. */
+  /** The prefix of the names of everything that the store keeps. */
   readonly prefix: string;
   /** Whether nothing may be written to check the rights of its user, as by tools that only look. Default: `false`. */
   readonly readOnly?: boolean | undefined;
@@ -231,13 +247,13 @@ export interface LockStore {
   /** Whether leases end by time. Where they do not, core neither renews them nor watches their end. */
   readonly expires: boolean;
   /**
-   * Whether a grant reserves as many fences as `hold.fences` says: the next grant of the key is above all of them. Without it every
-   * call asks the store.
+   * Whether a grant reserves as many fences as `hold.fences` says: the next grant of the key is above all of them.
+   * Without it every call asks the store.
    */
   readonly reservesFences?: boolean;
   /**
-   * Whether each of its calls settles within its limit, whatever holds up the servers: those of a hold within `limitMs`, others within a
-   * second. Without it core bounds them once more.
+   * Whether each call of the store settles within its limit, whatever holds up the servers: calls for a hold within
+   * `limitMs`, others within a second. Without it core limits the calls itself.
    */
   readonly keepsLimits?: boolean;
   /**
@@ -254,13 +270,14 @@ export interface LockStore {
    */
   readonly operator?: Operator | undefined;
   /**
-   * Messages between processes, for a store that can carry them. Without them a process lists its own locks only, and deadlocks are
-   * found within a process only.
+   * Messages between processes, for a store that can carry them. Without them a process lists only its own locks, and
+   * deadlocks are found only within a process.
    */
   readonly messages?: Messages | undefined;
   /**
-   * Takes the prefix of its names, connects, and checks what no retry can mend. Called once, before any operation, and
-   * again after `close` where the store is used again. A server that is away is worth a warning, not a rejection.
+   * Takes the prefix of its names, connects, and checks the conditions that no retry can mend. Called once, before any
+   * operation, and again after `close` where the store is used again. A server that is away is worth a warning, not a
+   * rejection.
    */
   open?(options: OpenOptions): Promise<void>;
   /**
@@ -270,10 +287,10 @@ export interface LockStore {
    */
   acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply>;
   /**
-   * Sets each lease to at least `ttlMs` from now, and to exactly that for a hold that lingers alone. `holds` has at
-   * least one hold, and may have several hundred. The answers are in their order: false where the lock is not held by
-   * that owner at that fence with that hold, undefined where it is unknown. Never creates a lock.
-   * A `by` that is not empty is who holds the lock from now on.
+   * Sets each lease to at least `ttlMs` from now, and to exactly `ttlMs` for a hold that lingers alone. `holds` has at
+   * least one hold, and may have several hundred. The answers are in the order of `holds`: false where the lock is not
+   * held by that owner at that fence with that hold, undefined where this is unknown. Never creates a lock. A `by` that
+   * is not empty names the holder of the lock from now on.
    */
   renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]>;
   /**
@@ -283,15 +300,15 @@ export interface LockStore {
    */
   release(hold: HoldRecord): Promise<boolean>;
   /**
-   * Asks the servers one cheap question, such as what their clocks read, and tells what is known of them. Core calls it when a
-   * health check is made, and at no other time. Needs no right that the locks do not need, writes nothing that stays, and
-   * names no host, key or owner. Settles within a second. Rejects where no server answers; where some do, the others are
-   * members that are not reachable. Without it a health check reports what core knows by itself.
+   * Asks the servers one cheap question, such as the time of their clocks, and tells what is known of them. Core calls
+   * it only when a health check is made. It needs no right that the locks do not need, writes nothing that stays, and
+   * names no host, key or owner. Settles within a second. Rejects where no server answers; where some servers answer,
+   * the others are members that are not reachable. Without `health` a health check reports what core knows by itself.
    */
   health?(): Promise<StoreHealth>;
   /**
-   * Ends the store's own connections and timers; never closes a client that it was given. Listeners stay: an application may have
-   * registered its own already that opens the store next.
+   * Ends the store's own connections and timers; never closes a client that it was given. Listeners stay: an
+   * application that opens the store next may have registered its own already.
    * Called also after an `open` that failed, and perhaps twice.
    */
   close(): Promise<void>;

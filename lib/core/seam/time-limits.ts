@@ -16,8 +16,8 @@ interface Pending {
 }
 
 /**
- * Bounds the time of every call to a store that does not keep its limits itself, with one timer for all of them. A store whose leases
- * do not end by time is taken to answer at once, and needs none.
+ * Limits the time of every call to a store that does not keep its limits itself, with one timer for all calls. A store
+ * whose leases do not end by time is expected to answer at once, and needs no limits.
  */
 export class TimeLimits {
   readonly #clock: Clock;

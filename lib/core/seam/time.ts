@@ -43,7 +43,10 @@ export function momentOf(clock: Clock): Moment {
 /** The wall clock is read in whole milliseconds. */
 const WALL_GRAIN_MS = 1;
 
-/** A deadline by the wall clock, which runs on while the machine sleeps, and was so many milliseconds ahead of the monotonic one. */
+/**
+ * A deadline by the wall clock, which runs on while the machine sleeps. `wallAheadMs`: how far it was ahead of the
+ * monotonic clock, in milliseconds.
+ */
 export function wallDeadline(deadline: number, wallAheadMs: number): number {
   return deadline + wallAheadMs + WALL_GRAIN_MS;
 }
@@ -64,8 +67,8 @@ export function leastLimitOf(holds: readonly { readonly limitMs: number }[]): nu
 }
 
 /**
- * Resolves after so many milliseconds, and keeps the process running meanwhile only where `keepsProcess` is set. By the global timer,
- * which fake timers replace: those that a file imports from `node:timers/promises` they miss.
+ * Resolves after `ms` milliseconds. Only with `keepsProcess` does the timer keep the process running. It uses the
+ * global timer, which fake timers replace: a timer imported from `node:timers/promises` is not replaced.
  */
 export function pause(ms: number, keepsProcess = false): Promise<void> {
   return new Promise((resolve) => {

@@ -4,12 +4,14 @@ import { leastLimitOf } from './time.js';
 import type { AcquireReply, HoldRecord, LockStore, Messages, Operator, Place, Tickets, Turns } from './lock-store.js';
 
 /**
- * Answers for a call to a store, which may take `limitMs`, or a second where that is undefined. `operation` is undefined for what
- * operators and health checks ask, and for the part of an exchange that is answered later.
+ * Answers for a call to a store, which may take `limitMs`, or a second where `limitMs` is undefined. `operation` is
+ * undefined for the questions of operators and health checks, and for the part of an exchange that is answered later.
  */
 export type AroundCall = <T>(answer: Promise<T>, operation: StoreOperation | undefined, key: string, limitMs?: number) => Promise<T>;
 
-/** A store whose commands go through a function, all but `search`. It is opened and closed by those who have the store itself. */
+/**
+ * A store whose commands, all but `search`, go through a function. The owner of the inner store opens and closes it.
+ */
 export class WrappedStore implements LockStore {
   readonly turns: Turns | undefined;
   readonly tickets: Tickets | undefined;

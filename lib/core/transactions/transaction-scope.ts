@@ -26,7 +26,7 @@ class Followed {
   }
 }
 
-/** One `run()`: a transaction, or a part of the one around it. */
+/** One `run()`: a transaction, or a part of the transaction around it. */
 interface Run {
   readonly transaction: Followed;
   outer: Run | undefined;
@@ -34,10 +34,10 @@ interface Run {
 }
 
 /**
- * Follows transactions for the option `transaction` of `LockModule`: what runs inside `run()` is one transaction, from the
- * call to the settling of its promise. A transaction inside another one belongs to it and ends with it, so that locks
- * outlive the commit of a savepoint; one that is not awaited there makes both last until it has settled too. Code that goes
- * on after a transaction is outside of it, and begins the next one.
+ * Follows transactions for the option `transaction` of `LockModule`: the code inside `run()` is one transaction, from
+ * the call until its promise settles. A transaction inside another one belongs to it and ends with it, so that locks
+ * outlive the commit of a savepoint; if the inner one is not awaited there, both last until it has settled too. Code
+ * that goes on after a transaction is outside of it, and begins the next one.
  */
 export class TransactionScope {
   readonly #runs = new AsyncLocalStorage<Run | undefined>();
@@ -56,7 +56,7 @@ export class TransactionScope {
     checkFunction('TransactionScope.run', fn, 'Pass a function that opens the transaction: scope.run(() => database.transaction(…)).');
     const outer = unsettled(this.#runs.getStore());
     if (outer) {
-      // Or a chain of runs, each begun inside the one before, would grow.
+      // Otherwise a chain of runs, each begun inside the one before, would grow.
       outer.outer = unsettled(outer.outer);
     }
     const run: Run = { transaction: outer?.transaction ?? this.#follow(), outer, hasSettled: false };
@@ -70,14 +70,17 @@ export class TransactionScope {
     }
   }
 
-  /** Node keeps with a promise the contexts in which it was made: each transaction would keep the one that left its context behind. */
+  /**
+   * Node keeps with a promise the contexts in which it was made: each transaction would keep the one that left its
+   * context behind.
+   */
   #follow(): Followed {
     return callContext.run(undefined, () => this.#runs.run(undefined, () => new Followed()));
   }
 
   /**
-   * The function itself, for a client whose every transaction is to be followed:
-   * `client.transaction = scope.around(client.transaction)`. Not for a function that resolves while its transaction is open.
+   * Wraps a function of a client, so that every transaction that it opens is followed: `client.transaction =
+   * scope.around(client.transaction)`. Not for a function that resolves while its transaction is open.
    */
   around<Open extends (...args: never[]) => PromiseLike<unknown>>(open: Open): Open {
     checkFunction('TransactionScope.around', open, 'Pass the function that opens transactions, such as client.transaction.');

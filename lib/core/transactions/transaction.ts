@@ -3,26 +3,28 @@ import type { Keeper } from '../calls/call-tree.js';
 import type { Lease } from '../leases/lease.js';
 import type { Waiter, WaitingLine } from '../calls/waiter.js';
 
-/** What a transaction needs of its calls. */
+/** The part of its calls that a transaction needs. */
 interface LockedCall {
   readonly keys: readonly string[];
   leaseOn(key: string): Lease | undefined;
   notify(loss: LockLostError): void;
 }
 
-/** The one call of a transaction that acquires a key, and the calls of the same transaction that wait for its answer. */
+/**
+ * The one call of a transaction that acquires a key, and the calls of the same transaction that wait for its answer.
+ */
 interface Entering {
   readonly frame: LockedCall;
   readonly waiters: Set<Waiter>;
 }
 
 /**
- * A transaction around locked calls, in one store. It keeps the leases of its calls until it has ended: other calls of it enter them,
- * and nobody else.
+ * A transaction around locked calls, in one store. It keeps the leases of its calls until it has ended: other calls of
+ * the transaction enter them, and nobody else does.
  */
 export class Transaction implements Keeper {
   readonly identity: object;
-  /** Two on one key, where a call of it joined another one by a ticket. */
+  /** The leases that it keeps: two on one key, where one of its calls joined another call by a ticket. */
   readonly #kept = new Set<Lease>();
   /** The first of each key. A transaction may keep thousands, and each of its calls asks. */
   readonly #keptOn = new Map<string, Lease>();
@@ -54,7 +56,10 @@ export class Transaction implements Keeper {
     return this.#loss;
   }
 
-  /** A call of it has all its locks. One that was lost before its code began is not kept: the next call acquires it anew. */
+  /**
+   * A call of the transaction has all its locks. A lease that was lost before its code began is not kept: the next call
+   * acquires its key anew.
+   */
   keep(leases: readonly Lease[]): void {
     for (const lease of leases) {
       if (!lease.hasEnded) {
@@ -74,7 +79,7 @@ export class Transaction implements Keeper {
     this.#loss ??= [...this.#kept].find((lease) => lease.key === loss.key && lease.loss)?.loss;
     for (const frame of this.#followed) {
       const lease = frame.leaseOn(loss.key);
-      // Another lease on the key may be lost: that of a ticket.
+      // Another lease on the key may be lost: the lease of a ticket.
       if (lease?.loss === loss || lease?.state === 'overdue') {
         frame.notify(loss);
       }
@@ -103,7 +108,7 @@ export class Transaction implements Keeper {
     }
   }
 
-  /** It has ended, either way. Answers what it kept, the last first. */
+  /** The transaction has ended, either way. Answers the leases that it kept, the last first. */
   end(): readonly Lease[] {
     this.#hasEnded = true;
     const kept = [...this.#kept].toReversed();

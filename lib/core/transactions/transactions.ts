@@ -4,7 +4,9 @@ import { LockConfigurationError } from '../words/errors.js';
 import { shown } from '../words/shown.js';
 import { Transaction } from './transaction.js';
 
-/** The end of the transaction around the running code, if there is one. The same promise for all code of a transaction. */
+/**
+ * The end of the transaction around the running code, if there is one. All code of a transaction gets the same promise.
+ */
 export type TransactionEnd = () => Promise<unknown> | undefined;
 
 /** The answer of a `TransactionEnd`, for messages. */
@@ -24,7 +26,10 @@ export class Transactions {
     this.#onEnd = onEnd;
   }
 
-  /** The transaction around the call at `site`; throws `LockConfigurationError` where the user's function does not say. */
+  /**
+   * The transaction around the call at `site`; throws `LockConfigurationError` where the user's function gives neither
+   * a promise nor undefined.
+   */
   current(site: string): Transaction | undefined {
     const end = this.#end();
     if (end === undefined) {
@@ -38,7 +43,10 @@ export class Transactions {
     return transaction.hasEnded ? undefined : transaction;
   }
 
-  /** A new transaction of such code would have the promise of the one before, and its locks would be released before its commit. */
+  /**
+   * Warns that the promise belongs to a transaction that has ended. If a new transaction has this promise as well, its
+   * locks are released before its commit.
+   */
   #warn(site: string): void {
     if (!this.#hasWarned) {
       this.#hasWarned = true;

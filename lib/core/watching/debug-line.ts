@@ -1,7 +1,7 @@
 import { isLockError, type LockHolder } from '../words/errors.js';
 import type { LockEvent, EventOfLock } from '../words/lock-event.js';
 
-/** What the debug log says besides the events. */
+/** The notes of the debug log: the events, and those that are only logged. */
 export type DebugNote =
   | LockEvent
   | (EventOfLock & { readonly type: 'busy'; readonly heldBy: string; readonly heldMs: number; readonly remainingMs: number })
@@ -9,7 +9,10 @@ export type DebugNote =
   | (EventOfLock & { readonly type: 'reentered'; readonly fence: number })
   | (EventOfLock & { readonly type: 'failedAgain'; readonly error: Error });
 
-/** One line: what happened to which key, the details, and by whom. `by` has the process and the site; the name is for counting only. */
+/**
+ * One line: the key, what happened to it, the details, and the caller. `by` has the process and the site; the name is
+ * for counting only.
+ */
 export function debugLine(note: DebugNote): string {
   const { type, store, key, by, name: _name, process: _process, site: _site, ...details } = note;
   const shown = Object.entries(details)

@@ -108,7 +108,7 @@ function rounded(ms: number | undefined): number | undefined {
   return ms === undefined ? undefined : Math.abs(ms) < 10 ? Math.round(ms * 10) / 10 : Math.round(ms);
 }
 
-/** Without the fields that nobody can tell, also for those who do not write JSON. */
+/** Leaves out the fields that nobody can tell, also for users who do not write JSON. */
 function withoutUnknown<T extends object>(known: T): T {
   return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined)) as T;
 }

@@ -6,8 +6,8 @@ import type { Clock } from '../seam/time.js';
 const EVERY_MS = 60_000;
 
 /**
- * How a failure is told: by an event, where the outage or its reason is new; and by a line, which tells of so many
- * other outages besides.
+ * How a failure is reported: by an event, where the outage or its reason is new; and by a line, which also counts the
+ * outages that no line reported.
  */
 interface Failed {
   readonly begins: boolean;
@@ -16,15 +16,15 @@ interface Failed {
 }
 
 /**
- * Decides how outages are told. Events tell all; the log has a line a minute for a server whose memory hovers at its
- * limit.
+ * Decides how outages are reported. Events report all; the log has a line a minute for a server whose memory hovers at
+ * its limit.
  */
 export class Outages {
   readonly #availability: Availability;
   readonly #clock: Clock;
-  /** When a line said last that the store fails, by what it answered. */
+  /** When a line said last that the store fails, by the answer of the store. */
   readonly #saidAt = new Map<string, number>();
-  /** Outages that no line has told. */
+  /** The number of outages that no line has reported. */
   #untold = 0;
   #isTold = false;
   #onAttemptFailed: () => void = () => undefined;
@@ -58,7 +58,7 @@ export class Outages {
     return { begins, isNews: news !== undefined, untold: this.#isTold && !news ? undefined : this.#toTell(error) };
   }
 
-  /** How long the outage was that an answer ends, and whether a line has told of it. */
+  /** How long the outage was that an answer ends, and whether a line has reported it. */
   answered(isAttempt: boolean): { readonly awayMs: number; readonly isTold: boolean } | undefined {
     const awayMs = this.#availability.answered(isAttempt);
     if (awayMs === undefined) {
@@ -69,7 +69,7 @@ export class Outages {
   }
 
   /**
-   * How many outages a line about this failure has to tell besides this one; undefined where another one was written
+   * How many outages a line about this failure has to report besides it; undefined where a line about it was written
    * not long ago.
    */
   #toTell(error: LockError): number | undefined {

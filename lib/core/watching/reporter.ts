@@ -25,7 +25,7 @@ type LostEvent = Extract<LockEvent, { type: 'lost' }>;
 
 const FORCING = callerOf('', 'LockOperations.forceRelease', 'LockOperations.forceRelease');
 
-/** What an event is about. */
+/** The lock and the caller that an event is about. */
 type Subject = Pick<Lease, 'key' | 'caller'>;
 
 /** A check of the health is about no key. */
@@ -46,17 +46,17 @@ interface ReporterParts {
   readonly onTrouble: (trouble: LockTrouble) => void;
   readonly outages: Outages;
   readonly telemetry?: Telemetry | undefined;
-  /** Keeps what went wrong, whoever else reads events. */
+  /** Keeps incidents, whoever else reads events. */
   readonly incidents: { record(event: LockEvent): void };
   /** Writes a line of the debug log; undefined where that is off. */
   readonly debug?: ((line: string) => void) | undefined;
 }
 
-/** Reports what happens to the locks of one store. Nothing it calls can stop a release. */
+/** Reports the events of the locks of one store. Nothing that it calls can stop a release. */
 export class Reporter implements LeaseEvents, EntryEvents {
   /**
-   * Not empty while something wants events: what follows calls, and the outages while there is one. Where this is
-   * empty and `lockChannel` has no subscribers, what went well need not be reported.
+   * Not empty while something wants events: the parts that follow calls, and the outages while there is one. Where this
+   * list is empty and `lockChannel` has no subscribers, successes need not be reported.
    */
   readonly watchers: readonly unknown[];
   readonly #parts: ReporterParts;
@@ -76,7 +76,7 @@ export class Reporter implements LeaseEvents, EntryEvents {
     this.#watchers.push(recorder);
   }
 
-  /** A call has the lock: the store granted it, or the lease of the call before serves this one. */
+  /** A call has the lock: the store granted it, or the lease of the call before serves this call. */
   acquired(lease: Lease, entrant: Entrant): void {
     if (!lease.isServed) {
       this.#answered(lease, true);
@@ -97,7 +97,7 @@ export class Reporter implements LeaseEvents, EntryEvents {
     }
   }
 
-  /** A call begins to wait for another one of this process. */
+  /** A call begins to wait for another call of this process. */
   queued(lease: Lease, behind: number): void {
     if (this.#parts.debug) {
       this.#log({ type: 'queued', ...this.#subject(lease), behind });
@@ -139,8 +139,8 @@ export class Reporter implements LeaseEvents, EntryEvents {
   }
 
   /**
-   * Others wait for a lock that `by` has held for so long. Reported once for each key. `lease` is that of the holder, or of
-   * the call that waits where another process is the holder.
+   * Other calls wait for a lock that `by` has held for `heldMs`. Reported once for each key. `lease` belongs to the
+   * holder, or to the call that waits where another process is the holder.
    */
   stillHeld(lease: Lease, by: string, heldMs: number): void {
     const { key, ttlMs, caller } = lease;
@@ -213,9 +213,12 @@ export class Reporter implements LeaseEvents, EntryEvents {
     this.#trouble({ type: 'forced', ...this.#subject({ key, caller: FORCING }), fence, forcedBy });
   }
 
-  /** A process has told who released a lock by force that was lost here: for the log alone, since that process has the event. */
+  /**
+   * A process has told who released a lock by force that was lost here. This goes to the log alone, since that process
+   * has the event.
+   */
   explained({ store, key, name, by, process, site, fence }: LostEvent, forcedBy: ForcedBy): void {
-    // What this process released itself is in its log already.
+    // The log has an own forced release of this process already.
     if (forcedBy.process !== THIS_PROCESS) {
       this.#tell({ type: 'forced', store, key, name, by, process, site, fence, forcedBy });
     }
@@ -285,7 +288,7 @@ export class Reporter implements LeaseEvents, EntryEvents {
     try {
       this.#parts.debug?.(debugLine(note));
     } catch {
-      // The same.
+      // A broken log changes nothing for the locks.
     }
   }
 

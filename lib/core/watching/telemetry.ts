@@ -6,7 +6,10 @@ import type { LockEvent } from '../words/lock-event.js';
 import { guarded, withOutcomeOf } from '../words/guarded.js';
 import type { LockedSection, LockEntry, LockSource, LockTelemetry, MeasuredOperation } from '../words/lock-telemetry.js';
 
-/** All telemetry of an application. What a part of it throws, or leaves out, changes nothing for the other parts and the locks. */
+/**
+ * All telemetry of an application. A part that throws, or leaves a method out, changes nothing for the other parts and
+ * the locks.
+ */
 export class Telemetry implements LockTelemetry {
   readonly #parts: readonly LockTelemetry[];
   /** Whether a part wants the operations of the store. */
@@ -20,7 +23,7 @@ export class Telemetry implements LockTelemetry {
     this.followsEntries = this.#parts.some((part) => part.entered !== undefined);
   }
 
-  /** What ends it. */
+  /** Returns the function that ends the watching of all parts. */
   watch(source: LockSource): () => void {
     const ends = this.#parts.map((part) => guarded(() => part.watch?.(source)));
     return () => ends.forEach((end) => guarded(() => end?.()));
@@ -39,7 +42,7 @@ export class Telemetry implements LockTelemetry {
     }
   }
 
-  /** What describe calls. */
+  /** The functions that describe calls. */
   get describes(): readonly Describe[] {
     return this.#parts.filter((part) => part.describe !== undefined).map((part) => () => part.describe?.());
   }
@@ -68,12 +71,12 @@ export class Telemetry implements LockTelemetry {
     }
   }
 
-  /** What `body` returns or throws. */
+  /** Returns or throws as `body` does. */
   section<T>(section: LockedSection, body: () => T): T {
     return this.#around('section', section, body);
   }
 
-  /** The same. */
+  /** Returns or throws as `body` does. */
   resume<T>(section: LockedSection, body: () => T): T {
     return this.#around('resume', section, body);
   }

@@ -4,7 +4,7 @@ import { checkSwitch, checkText, type OptionNames, wrongOption } from './check-o
 import { parseDuration, type Duration } from './duration.js';
 import { LockConfigurationError } from './errors.js';
 
-/** What a call does while the store is known to be away. */
+/** How a call behaves while the store is known to be away: it waits, or it throws at once. */
 export type OnUnavailable = 'wait' | 'throw';
 
 /** The options of one locked call. */
@@ -48,14 +48,14 @@ export interface LockOptions {
   /** The ticket of a running lock to enter, from whichever process. `LockLostError` where that lock has ended. */
   ticket?: string | undefined;
   /**
-   * What `inspect`, logs and the `detail` of errors call this caller, besides host and process. A decorated method says
-   * `Class.method`.
+   * The name of this caller in `inspect`, in logs and in the `detail` of errors, after host and process. Default for a
+   * decorated method: `Class.method`.
    */
   by?: string | undefined;
   /**
-   * What events and figures count this call as. Choose one of few: a figure is kept for each name, so put no id into it.
-   * A decorated method is counted as its key template, or as `Class.method` where its key is a function. Default: `by`,
-   * or the method of `LockService`.
+   * The name that events and metrics count this call under. Choose one of few names: metrics are kept for each name, so
+   * put no id into it. Default for a decorated method: its key template, or `Class.method` where its key is a function.
+   * Default for other calls: `by`, or the method of `LockService`.
    */
   name?: string | undefined;
 }
@@ -92,7 +92,7 @@ export interface Call {
 
 export const LEAST_TTL_MS = 100;
 
-/** What counts where a call says nothing. */
+/** The options that count where a call does not set its own. */
 export interface CallDefaults {
   readonly ttlMs: number;
   readonly waitMs: number;

@@ -9,11 +9,11 @@ export interface Caller {
   readonly by: string;
   /** Where the call stands in the code: `Class.method`, its option `by`, or the method of `LockService`. */
   readonly site: string;
-  /** What calls of this kind are counted as. There are few names, where there may be any number of keys. */
+  /** The name that calls of this kind are counted under. There are few names, where there may be any number of keys. */
   readonly name: string;
-  /** Whether it is a candidate, which waits for as long as another one leads. */
+  /** Whether it is a candidate, which waits for as long as another candidate leads. */
   readonly leads?: boolean;
-  /** What the option `describe` says of the call; it is part of `by`. */
+  /** The text of the option `describe` for this call; it is part of `by`. */
   readonly description?: string;
 }
 
@@ -30,14 +30,14 @@ export function callerOf(by: string, site: string, name: string): Caller {
   return { by: by === '' ? THIS_PROCESS : `${THIS_PROCESS} ${by}`, site, name };
 }
 
-/** The same caller, with what its call is made for. */
+/** A copy of the caller, with the description of its call. */
 export function describedCaller(caller: Caller, description: string): Caller {
   return { ...caller, by: `${caller.by} (${description})`, description };
 }
 
 /**
- * Who holds a lock that `processes` are in: `by`, or one of them where the process that it names is not. Who acquired the lock may have
- * left those who entered it by a ticket.
+ * Who holds a lock that `processes` are in: `by`, if the process that it names is one of `processes`; otherwise one of
+ * them. The caller that acquired the lock may have left, while callers that entered by a ticket are still inside.
  */
 export function holderIn(by: string, processes: readonly string[] = []): string {
   const [, host = '', pid] = /^(.*?) \(pid (\d+)\)/.exec(by) ?? [];

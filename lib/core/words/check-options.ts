@@ -11,7 +11,8 @@ export function checkOptions<Options extends object>(site: string, options: Opti
       `${site}: the options are ${shownWithoutText(options)}. Pass an object with ${Object.keys(known).join(', ')}, or nothing.`,
     );
   }
-  // Calls come here, so there is no list of names. What is inherited is read too, but for what others gave to all objects.
+  // Each call comes here, so no list of names is made. Inherited options are read too; only the members that all
+  // objects have are skipped.
   for (const name in options) {
     if (known[name] !== true && !(name in Object.prototype)) {
       throw unknownOption(site, name, Object.keys(known));
@@ -31,12 +32,15 @@ function unknownOption(site: string, name: string, known: readonly string[]): Lo
   return new LockConfigurationError(`${site}: ${what} The options are: ${known.join(', ')}.`);
 }
 
-/** The error of an option, named with where it was given, whose value cannot be used. `cure` says what to pass. */
+/**
+ * The error of an option whose value cannot be used; `option` names the option and where it was given. `cure` says
+ * which value to pass.
+ */
 export function wrongOption(option: string, value: unknown, cure: string): LockConfigurationError {
   return new LockConfigurationError(`${option} is ${shown(value)}. ${cure}`);
 }
 
-/** Throws `LockConfigurationError` for what is no function. */
+/** Throws `LockConfigurationError` for a value that is no function. */
 export function checkFunction(site: string, given: unknown, cure: string): void {
   if (typeof given !== 'function') {
     throw new LockConfigurationError(`${site}: what was passed is ${kindOf(given)}, not a function. ${cure}`);
@@ -73,7 +77,10 @@ const CALLS = 'calls such as withLock()';
 const MODULE = 'LockModule.forRoot()';
 const METHODS_AND_CALLS = `@DistributedLock() and of ${CALLS}`;
 
-/** Where options belong, for messages to those who pass them elsewhere. What is an option of any such place is said once. */
+/**
+ * Where options belong, for messages to users who pass them elsewhere. An option that all places of a row have stands
+ * in that row only.
+ */
 const PLACES: readonly (readonly [place: string, ...options: string[]])[] = [
   [`${MODULE}, of ${METHODS_AND_CALLS}`, 'ttl', 'wait', 'maxHold', 'onUnavailable'],
   [METHODS_AND_CALLS, 'minHold', 'renew', 'reentry', 'signal', 'name'],
@@ -97,7 +104,7 @@ const PLACES: readonly (readonly [place: string, ...options: string[]])[] = [
   ['PostgresLockStore and of what runs in its database', 'schema'],
 ];
 
-/** What other libraries call an option. */
+/** The names that other libraries give an option. */
 const SYNONYMS: ReadonlyMap<string, string> = new Map([
   ['timeout', 'wait'],
   ['retries', 'wait'],

@@ -1,4 +1,4 @@
-/** One call of a cycle: it is inside a lock, and waits for the one that the next call of the cycle is inside of. */
+/** One call of a cycle: it is inside a lock, and waits for the lock that the next call of the cycle is inside of. */
 export interface CycleCall {
   /** Host and process id. */
   readonly process: string;

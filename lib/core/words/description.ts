@@ -1,6 +1,6 @@
 import { shown } from './shown.js';
 
-/** What a call is made for, in short texts by name: a request, a tenant, a trace. */
+/** Describes the purpose of a call, in short texts by name: a request, a tenant, a trace. */
 export type Description = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /** Describes the running call. */
@@ -12,7 +12,10 @@ const PLAIN = /^[\w.:/@+-]+$/;
 /** A trace and a span of OpenTelemetry, as `trace=… span=…`. */
 const TRACE = /(?:^|\s|\()trace=([0-9a-f]{32})(?: span=([0-9a-f]{16}))?(?=[\s)]|$)/;
 
-/** The text of several descriptions, such as `request=8f3 tenant=acme`; empty for none. What one of them throws is told in it. */
+/**
+ * The text of several descriptions, such as `request=8f3 tenant=acme`; empty for none. If a description throws, the
+ * text has its error.
+ */
 export function descriptionText(describes: readonly Describe[]): string {
   const text = describes
     .flatMap((describe) => partsOf(describe))
@@ -21,7 +24,7 @@ export function descriptionText(describes: readonly Describe[]): string {
   return text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text;
 }
 
-/** Where a call stands in the code, and what it is made for. */
+/** The text for a call: its place in the code, and its description. */
 export function calledAs({ site, description }: { readonly site: string; readonly description?: string | undefined }): string {
   return description === undefined ? site : `${site} (${description})`;
 }

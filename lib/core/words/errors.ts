@@ -2,7 +2,7 @@ import type { CycleCall } from './cycle-call.js';
 import { STATUS_CODES } from 'node:http';
 import { printable } from './shown.js';
 
-/** What went wrong, for `switch` statements and API clients. */
+/** The kind of an error, for `switch` statements and API clients. */
 export type LockErrorCode = 'LOCK_NOT_ACQUIRED' | 'LOCK_LOST' | 'LOCK_KEY' | 'LOCK_STORE' | 'LOCK_CONFIGURATION';
 
 /** Why a lock was not acquired. */
@@ -21,7 +21,7 @@ export interface LockHolder {
 
 const BRAND = Symbol.for('nestjs-distributed-lock:error');
 
-/** What clients see of an error: no key, host or driver text. */
+/** The part of an error that clients see: no key, host or driver text. */
 export interface LockErrorBody {
   readonly statusCode: number;
   readonly message: string;
@@ -30,10 +30,10 @@ export interface LockErrorBody {
 }
 
 /**
- * The base of everything this library throws.
+ * The base of every error that this library throws.
  *
- * Transports show `message` to clients, so it names no key, holder, host or driver text. `detail` has all of that and
- * the next step; the stack begins with it, and so does what loggers, the console and test runners print.
+ * Transports show `message` to clients, so it names no key, holder, host or driver text. `detail` has all of them and
+ * the next step. The stack begins with `detail`, and so does the text that loggers, the console and test runners print.
  */
 export abstract class LockError extends Error {
   abstract readonly code: LockErrorCode;
@@ -43,7 +43,7 @@ export abstract class LockError extends Error {
   abstract readonly status: number;
   /** The key concerned; empty where the error is about none. */
   readonly key: string;
-  /** What happened to which key, with numbers and the next step. For logs, not for clients. */
+  /** Describes what happened to which key, with numbers and the next step. For logs, not for clients. */
   declare readonly detail: string;
   /** Keeps the message from clients, as http-errors define it. */
   readonly expose = false;
@@ -57,18 +57,18 @@ export abstract class LockError extends Error {
     beginStack(this, () => `${this.name}: ${this.detail}`, new.target);
   }
 
-  /** The same as `status`, under the name that Fastify and http-errors read. */
+  /** Equals `status`, under the name that Fastify and http-errors read. */
   get statusCode(): number {
     return this.status;
   }
 
-  /** What GraphQL servers add to their answer. */
+  /** The fields that GraphQL servers add to their answer. */
   get extensions(): Readonly<Record<string, unknown>> {
     const { message: _message, ...others } = this.toJSON();
     return others;
   }
 
-  /** What clients may read, with the standard text of the status as `message`. */
+  /** The fields that clients may read, with the standard text of the status as `message`. */
   toJSON(): LockErrorBody {
     const body = { statusCode: this.status, message: STATUS_CODES[this.status] ?? 'Error', code: this.code };
     // vitest prints an error as its `toJSON()` has it, and below a `codeFrame`. JSON, spreads and clones leave it out.
@@ -76,7 +76,7 @@ export abstract class LockError extends Error {
   }
 }
 
-/** Adds what is not enumerable. */
+/** Adds a property that is not enumerable. */
 export function putHidden<Target extends object>(target: Target, name: string | symbol, value: unknown): Target {
   return Object.defineProperty(target, name, { value, writable: true, configurable: true });
 }
@@ -102,11 +102,14 @@ export class LockNotAcquiredError extends LockError {
   readonly reason: NotAcquiredReason;
   /** Milliseconds this call had waited. */
   readonly waitedMs: number;
-  /** Milliseconds after which trying again makes sense: what was left of the lease last seen, at least 0; 0 in a cycle. */
+  /**
+   * Milliseconds after which a new attempt makes sense: the rest of the lease that was seen last, at least 0; 0 in a
+   * cycle.
+   */
   readonly retryAfterMs: number;
   /** Who held the lock, where the store said. */
   readonly holder: LockHolder | undefined;
-  /** The calls that wait for each other, this one among them, where `reason` is `'cycle'`. */
+  /** The calls that wait for each other, with this call among them, where `reason` is `'cycle'`. */
   readonly cycle: readonly CycleCall[] | undefined;
 
   constructor(
@@ -140,7 +143,7 @@ export class LockNotAcquiredError extends LockError {
   }
 }
 
-/** The lease ended before the code did; what the code wrote since may have met another owner's writes. HTTP 500. */
+/** The lease ended before the code did; writes of the code since then may have met another owner's writes. HTTP 500. */
 export class LockLostError extends LockError {
   override readonly name: string = 'LockLostError';
   readonly code = 'LOCK_LOST';
@@ -193,8 +196,8 @@ export class LockConfigurationError extends LockError {
   readonly code = 'LOCK_CONFIGURATION';
   readonly status = 500;
   /**
-   * Whether the store refuses every call so, since a right, a password or a table is missing: it then counts as
-   * failing. Default: `false`, for what concerns one key or one call.
+   * Whether the store refuses every call with this error, since a right, a password or a table is missing: it then
+   * counts as failing. Default: `false`, for an error that concerns one key or one call.
    */
   readonly ofStore: boolean;
 
@@ -210,8 +213,8 @@ export function isOfStore(error: LockError): boolean {
 }
 
 /**
- * The failure of the store that a call ended with, where no retry mends it; undefined where attempts have told it, and
- * where it is none.
+ * The failure of the store that a call ended with, where no retry mends it; undefined where attempts have reported it,
+ * and where the refusal is no failure of the store.
  */
 export function refusalOfStore(refusal: unknown): LockError | undefined {
   if (isLockError(refusal)) {

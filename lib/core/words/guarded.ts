@@ -17,7 +17,7 @@ function outcomeOf<T>(body: () => T): () => T {
   }
 }
 
-/** What `call` returns; nothing where it throws. */
+/** Returns the result of `call`; undefined where it throws. */
 export function guarded<T>(call: () => T): T | undefined {
   try {
     return call();

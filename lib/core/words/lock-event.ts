@@ -5,15 +5,15 @@ import { LockNotAcquiredError, type LockError, type LockHolder, type LostReason,
 /** The name of the `node:diagnostics_channel` that every lock event is published on. */
 export const LOCK_CHANNEL = 'nestjs-distributed-lock';
 
-/** What every event has. Owners and tickets are in none. */
+/** The fields of every event. No event contains an owner or a ticket. */
 export interface EventOfLock {
   /** The name under which the store is registered: `'default'`, or its own. */
   readonly store: string;
   /** Empty where a health check found that the store does not answer, or answers again. */
   readonly key: string;
   /**
-   * What to count it as: the key template, `Class.method` where the key is a function, or the option `name` of a call of
-   * `LockService`. There are few names, where there may be any number of keys.
+   * The name to count the event under: the key template, `Class.method` where the key is a function, or the option
+   * `name` of a call of `LockService`. There are few names, where there may be any number of keys.
    */
   readonly name: string;
   /** Host, process id and, where they are known, `Class.method` and the description of the call. */
@@ -22,13 +22,13 @@ export interface EventOfLock {
   readonly process: string;
   /** Where the call stands in the code: `Class.method`, its option `by`, or the method of `LockService`. */
   readonly site: string;
-  /** What the option `describe` says of the call, such as `request=8f3 tenant=acme`. */
+  /** The text of the option `describe` for the call, such as `request=8f3 tenant=acme`. */
   readonly description?: string | undefined;
 }
 
 /**
  * Why a call has not got its locks: the reason of its `LockNotAcquiredError`; `store`: a `LockStoreError`; `lost`: a
- * `LockLostError`, such as that of a ticket; `configuration`: a `LockConfigurationError`.
+ * `LockLostError`, such as the error of a ticket; `configuration`: a `LockConfigurationError`.
  */
 export type RefusedReason = NotAcquiredReason | 'store' | 'lost' | 'configuration';
 
@@ -52,36 +52,36 @@ export interface ForcedBy {
 }
 
 /**
- * What happened to a lock, as published on the channel `'nestjs-distributed-lock'`.
+ * An event of a lock, as published on the channel `'nestjs-distributed-lock'`.
  *
  * | type | when |
  * |---|---|
  * | `acquired` | the store granted the lock; not for re-entries; `contended` says whether the call had to wait |
- * | `waited` | a call that had to wait has its locks, or gave up for the reason in `gaveUp`; `holder` was seen last |
- * | `refused` | a call has not got its locks, whether it waited or not; `reason` says why, and `holder` who has the lock |
- * | `cycle` | a call was refused because calls of this process (`scope`), or of several, wait for each other; `keys` are those of the cycle |
+ * | `waited` | a call that had to wait has its locks, or gave up: `gaveUp` says why; `holder` was seen last |
+ * | `refused` | a call did not get its locks, with or without a wait; `reason` says why, `holder` who has the lock |
+ * | `cycle` | a call was refused: calls of this process (`scope`) or of several wait for each other for `keys` |
  * | `renewed` | the store renewed the lease; `margin` is the part of it that was left, from 1 down to 0 |
  * | `released` | the last hold of this process has left |
  * | `lost` | the lease ended before the code did |
  * | `endedLate` | the code of a lost lock has ended, after its call had rejected; `thrown` is its error |
  * | `forced` | this process released the lock by force; `forcedBy` has the name and the reason that were given |
- * | `heldLong` | a section has lasted for ten times `ttlMs`, and others wait; once for each key. `by` is its holder |
+ * | `heldLong` | a section of `by` has lasted ten times `ttlMs`, and others wait; once for each key |
  * | `unreleased` | a handle of `acquire()` was garbage collected, and its lock was not released |
  * | `releaseFailed` | the store did not answer a release; the lease runs out by itself |
  * | `storeUnavailable` | the store failed for the first time since it last answered, or for a new reason |
  * | `storeAnswered` | the store answered again, after `awayMs` |
  * | `leader` | a candidate of `lead()` stands by, leads, or leads no more: its `change` |
  *
- * `skipped` says that the caller goes on without a busy lock: `onBusy: 'skip'`, or `tryAcquire`. That is no failure.
+ * `skipped` says that the caller goes on without a busy lock: `onBusy: 'skip'`, or `tryAcquire`. It is no failure.
  *
  * `inside` says that the call waited for another one inside the same lock.
  *
  * `kept` of `lost` says that the code had ended, and the transaction around it had not: no call was left to reject.
  *
- * `untold` of `storeUnavailable` is for the log, which has one line a minute for each reason: how many outages it has
- * left out.
+ * `untold` of `storeUnavailable` is the number of outages that the log left out: it has one line a minute for each
+ * reason.
  *
- * `ttlMs` of `heldLong` is that of the holder, or of the call that waits where another process is the holder.
+ * `ttlMs` of `heldLong` is the `ttl` of the holder, or of the waiting call where another process is the holder.
  */
 export type LockEvent =
   | (EventOfLock & { readonly type: 'acquired'; readonly fence: number; readonly waitedMs: number; readonly contended: boolean })
@@ -124,18 +124,18 @@ export type LockEvent =
 export const lockChannel = channel(LOCK_CHANNEL);
 
 /**
- * What happened to a candidate of `lead()` or `@Leader`.
+ * A change of a candidate of `lead()` or `@Leader`.
  *
  * | change | when |
  * |---|---|
  * | `standby` | it waits to lead, for the first time or again |
  * | `elected` | it leads from now on, and its code begins |
  * | `revoked` | its code was notified to stop: the lease was lost, or the candidacy ends (`released`, `shutdown`) |
- * | `stillRuns` | its code did not stop in time, and goes on without the lock; it does not stand by before that has ended |
- * | `ended` | it leads no more, and its code has ended; `reason` is that of `revoked`, or how the code ended by itself |
+ * | `stillRuns` | its code did not stop in time, and runs on without the lock; it stands by again once it has ended |
+ * | `ended` | it leads no more, and its code has ended; `reason`: as in `revoked`, or how the code ended by itself |
  * | `failed` | it could not stand by, and tries again after a pause |
  *
- * `ledMs` counts from `elected`. `thrown` is what the code threw.
+ * `ledMs` counts from `elected`. `thrown` is the error that the code threw.
  */
 export type LeaderChange =
   | { readonly change: 'standby' }

@@ -10,13 +10,16 @@ const SPACE = 0x20;
 // eslint-disable-next-line no-control-regex -- control characters are what it finds
 const SPECIAL = /[%:{}<\u0000-\u001f\u007f]/g;
 
-/** What no value has unescaped, and so ends one for certain: not `%`, which begins an escape. */
+/**
+ * The characters that no escaped value contains, so that each of them certainly ends a value. Not `%`, which begins an
+ * escape.
+ */
 // eslint-disable-next-line no-control-regex -- control characters are what it finds
 const SEPARATOR = /[:{}\u0000-\u001f\u007f]/;
 
 const OBJECT_CURE = 'Make sure to name its id: key: (id) => lockKey`order:${id.…}`.';
 
-/** What stands for a parameter in the key template of a decorator. */
+/** The placeholder of a parameter in the key template of a decorator. */
 const PLACEHOLDER = /<[\p{ID_Continue}$]+(?:\.[\p{ID_Continue}$]+)*>/u;
 
 /** The key itself if a store can keep it; throws `LockKeyError` for an empty, over-long or malformed one. */
@@ -61,9 +64,11 @@ export function checkKeys(key: string | readonly string[], site: string): readon
 }
 
 /**
- * The text of a value inside a key; throws `LockKeyError` for what would make two different things share one key.
+ * The text of a value inside a key; throws `LockKeyError` for a value whose text would make two different things share
+ * one key.
  * An object is the text or number that its `toJSON()` gives.
- * `%`, `:`, `{`, `}`, `<` and control characters are percent-escaped, so that `('a:b', 'c')` and `('a', 'b:c')` stay apart.
+ * `%`, `:`, `{`, `}`, `<` and control characters are percent-escaped, so that `('a:b', 'c')` and `('a', 'b:c')` stay
+ * apart.
  */
 export function formatValue(value: unknown, placeholder: string, site: string): string {
   switch (typeof value) {
@@ -73,7 +78,7 @@ export function formatValue(value: unknown, placeholder: string, site: string): 
       }
       break;
     case 'number':
-      // The remainder of an integer is 0, and that of Infinity NaN.
+      // The remainder of an integer is 0, and the remainder of Infinity is NaN.
       if (Number.isSafeInteger(value) || Math.abs(value % 1) > 0) {
         return String(value);
       }
@@ -100,7 +105,7 @@ function jsonOf(value: unknown, placeholder: string, site: string): unknown {
   }
 }
 
-/** Why a value cannot be part of a key, and what to write instead. */
+/** Why a value cannot be part of a key, and how to write the key instead. */
 function refusalOf(value: unknown): string {
   if (Number.isInteger(value)) {
     return 'but beyond 2^53 several ids are one number. Pass it as text or bigint.';
@@ -110,8 +115,9 @@ function refusalOf(value: unknown): string {
 }
 
 /**
- * The keys that a caller named by hand: as `checkKeys` has them. Throws `LockKeyError` also for what would be a template of a
- * decorator, and here would be one key for all callers. What `lockKey` makes has no `<`.
+ * The keys that a caller named by hand: as `checkKeys` returns them. Throws `LockKeyError` also for a key with a
+ * placeholder such as `<name>`: in a decorator it would be a template, here it would be one key for all callers. Keys
+ * made by `lockKey` have no `<`.
  */
 export function checkLiteralKeys(key: string | readonly string[], site: string): readonly string[] {
   const keys = checkKeys(key, site);
@@ -133,7 +139,10 @@ export function refusePlaceholder(text: string, site: string): void {
   }
 }
 
-/** Whether a text between two values shows where the one ends: without it, `('ab', 'c')` and `('a', 'bc')` would share a key. */
+/**
+ * Whether a text between two values shows where the first value ends: without it, `('ab', 'c')` and `('a', 'bc')` would
+ * share a key.
+ */
 export function separates(text: string): boolean {
   return SEPARATOR.test(text);
 }
@@ -175,7 +184,10 @@ function literal(text = '', site: string): string {
   return text.replaceAll('<', percentEscape);
 }
 
-/** Throws `LockConfigurationError` for a prefix that could not be told from the key after it, or would move Redis keys to other slots. */
+/**
+ * Throws `LockConfigurationError` for a prefix that could not be told from the key after it, or that would move Redis
+ * keys to other slots.
+ */
 export function checkPrefix(prefix: unknown): string {
   if (typeof prefix !== 'string' || !/^[^{}%\s]{1,200}$/.test(prefix)) {
     throw wrongOption('LockModule: prefix', prefix, "Use 1 to 200 characters without braces, '%' and white space, such as 'lock'.");

@@ -3,7 +3,7 @@ import type { EventOfLock, LockEvent } from './lock-event.js';
 import type { Description } from './description.js';
 import type { LockHealth } from './lock-health.js';
 
-/** What a store is asked for. */
+/** The operations that a store is asked for. */
 export type StoreOperation = 'acquire' | 'exchange' | 'join' | 'renew' | 'release' | 'leave';
 
 /** One operation that a store was asked for, and has answered. */
@@ -12,7 +12,7 @@ export interface MeasuredOperation {
   readonly store: string;
   readonly operation: StoreOperation;
   readonly durationMs: number;
-  /** Undefined where the store did what it was asked for, or said that the lock is busy. */
+  /** Undefined where the store did its work, or said that the lock is busy. */
   readonly error: LockError | undefined;
 }
 
@@ -20,7 +20,7 @@ export interface MeasuredOperation {
 export interface LockedSection {
   /** The name under which the store is registered. */
   readonly store: string;
-  /** What calls of this kind are counted as: `LockEvent.name`. */
+  /** The name that calls of this kind are counted under: `LockEvent.name`. */
   readonly name: string;
   /** Where the call stands in the code: `LockEvent.site`. */
   readonly site: string;
@@ -57,34 +57,34 @@ export interface LockSource {
 }
 
 /**
- * What follows the locks of an application, to make traces and metrics. Errors that it throws reach no lock. It runs
- * inside the call, so it must not block.
+ * Follows the locks of an application, to make traces and metrics. Errors that it throws reach no lock. It runs inside
+ * the call, so it must not block.
  */
 export interface LockTelemetry {
-  /** A store was made for an application. What it returns is called when the application is shut down. */
+  /** A store was made for an application. The returned function is called when the application is shut down. */
   watch?(source: LockSource): (() => void) | undefined;
-  /** The same events as on the channel, in the context of the call. */
+  /** Gets the events of the channel, in the context of the call. */
   event?(event: LockEvent): void;
   /**
-   * @internal A call has entered a lock, in the context of the calls around it: for `nestjs-distributed-lock/testing`. A re-entry is no
-   * event.
+   * @internal A call has entered a lock, in the context of the calls around it: for `nestjs-distributed-lock/testing`.
+   * A re-entry is no event.
    */
   entered?(entry: LockEntry): void;
   /**
-   * Describes the call that is made, in its context: before it waits. It is kept in the store with the lock, and shown with its holder. Runs in
-   * each call, so it has to be quick.
+   * Describes the call, in the context of the call, before the call waits. The store keeps the description with the
+   * lock, and it is shown with the holder. Runs in each call, so it has to be quick.
    */
   describe?(): Description | undefined;
   /** A store has answered. */
   operation?(measured: MeasuredOperation): void;
   /**
-   * Runs the code of a call that has its locks: `run` has to be called once, at once. What it returns is what the code
-   * returned, which may be a promise. A re-entry is no section of its own.
+   * Runs the code of a call that has its locks: `run` has to be called once, at once. It returns the result of the
+   * code, which may be a promise. A re-entry is no section of its own.
    */
   section?(section: LockedSection, run: () => unknown): void;
   /**
-   * The same for what runs later inside the lock: a step of an async generator, or what `lock.run()` was given. It may
-   * be called where other code runs, also inside `section`.
+   * Like `section`, for code that runs later inside the lock: a step of an async generator, or the function given to
+   * `lock.run()`. It may be called where other code runs, also inside `section`.
    */
   resume?(section: LockedSection, run: () => unknown): void;
 }

@@ -17,9 +17,10 @@ export interface Lock extends AsyncDisposable {
    */
   readonly signal: AbortSignal;
   /**
-   * Makes a ticket, which lets another process enter this lock while it lasts. A capability: every process that has it is
-   * let in. Never log it. The lock goes back to its store when its call ends, also where the next call of this process
-   * waits for it. Throws `LockLostError` once lost or released, also where a transaction still keeps the lock.
+   * Makes a ticket, which lets another process enter this lock while it lasts. A ticket is a capability: every process
+   * that has it is let in. Never log it. After a ticket was made, the lock goes back to its store when its call ends,
+   * also where the next call of this process waits for it. Throws `LockLostError` once the lock is lost or released,
+   * also where a transaction still keeps it.
    */
   makeTicket(): string;
   /** Milliseconds that the call waited until it had the lock, or all of its locks. */

@@ -41,17 +41,17 @@ export function isClass(value: Function): boolean {
 }
 
 /**
- * What is obeyed instead of shown, or not seen: control characters, line ends, what turns the direction of text, characters without a width,
- * and blanks that look like a space.
+ * Characters that a terminal or page obeys instead of showing, or that nobody sees: control characters, line ends,
+ * characters that turn the direction of text, characters without a width, and blanks that look like a space.
  */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
 
-/** The text for a message, a log or a page, with what cannot be seen as escapes such as `\u001b`. */
+/** The text for a message, a log or a page, with invisible characters as escapes such as `\u001b`. */
 export function printable(text: string): string {
   return text.replace(UNSEEN, escaped);
 }
 
-/** The same for the text of a JSON document: there, an escape has four digits. */
+/** Like `printable`, for the text of a JSON document: there, an escape has four digits. */
 export function printableJson(json: string): string {
   return json.replace(UNSEEN, (character) => character.split('').map(escaped).join(''));
 }

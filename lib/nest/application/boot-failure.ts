@@ -3,9 +3,9 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { madeByNest } from './made-by-nest.js';
 
 /**
- * Resolves with what a provider or controller threw while Nest made the instances of an application, and with undefined
- * once all are made. Nest calls no hook of an application whose boot has failed, but it keeps for each instance how its
- * making ended.
+ * Resolves with the error that a provider or controller threw while Nest made the instances of an application, and with
+ * undefined once all are made. Nest calls no hook of an application whose boot has failed, but it keeps for each
+ * instance how its making ended.
  */
 export async function bootFailure(modules: ModulesContainer): Promise<unknown> {
   const seen = new Set<Promise<unknown>>();

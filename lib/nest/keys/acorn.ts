@@ -1,6 +1,9 @@
 import { parse } from 'acorn';
 
-/** The parser. The build replaces this file, so that an application which names no parameter does not load acorn: `scripts/build.mjs`. */
+/**
+ * The parser. The build replaces this file (`scripts/build.mjs`), so that an application which names no parameter does
+ * not load acorn.
+ */
 export function parser(): typeof parse {
   return parse;
 }

@@ -39,8 +39,8 @@ export function boundNames(pattern: Pattern | null, way: Way = { path: [], hasDe
 }
 
 /**
- * Whether the name is also that of its property: `{ id }`. Minifiers keep properties and write `{ id: a }`, so this
- * name is the author's.
+ * Whether the name is also the name of its property: `{ id }`. Minifiers keep properties and write `{ id: a }`, so the
+ * author wrote this name.
  */
 export function isShorthand({ name, path, hiddenBy }: BoundName): boolean {
   return path.at(-1) === name && hiddenBy === undefined;

@@ -12,8 +12,9 @@ export type KeyOfArguments = (args: readonly unknown[]) => string;
 
 /**
  * Compiles `'balance:<customerId>'`, `'<dto.accountId>'`, `'<0>'` or `'<1.id>'` for a method with these parameters.
- * Throws `LockConfigurationError` for bad brackets, empty placeholders, placeholders of another syntax or without a `:` between them, and parameters
- * that do not exist or are not certain; `site` is the `Class.method` that its messages name.
+ * Throws `LockConfigurationError` for bad brackets; for placeholders that are empty, of another syntax, or without a
+ * `:` between them; and for parameters that do not exist or are not certain. `site` is the `Class.method` that its
+ * messages name.
  */
 export function compileKeyTemplate(template: string, parameters: Parameters, site: string): KeyOfArguments {
   const pieces = split(template, site);
@@ -94,7 +95,7 @@ function refuseOtherSyntax(template: string, pieces: readonly string[], paramete
   }
 }
 
-/** The name without what may stand before it. */
+/** The name without the word that may stand before it. */
 function bare(name: string): string {
   return name.replace(/^(?:\.\.\.)?\$?/, '');
 }

@@ -16,7 +16,7 @@ export interface ParameterName extends BoundName {
 
 /**
  * The names that the parameters of a method bind, read from its source. A name is trusted only where it is certain that
- * it is the author's:
+ * the author wrote it:
  *
  * | name | trusted |
  * |---|---|
@@ -25,12 +25,13 @@ export interface ParameterName extends BoundName {
  * | four letters and more | always |
  * | `id2` beside `id22` | never: bundlers rename `id` to `id2` and `id2` to `id22` |
  *
- * Another name is not short for this where it is a shorthand, `{ to }`: minifiers would have written `{ to: a }`. But
+ * Another name does not count as short where it is a shorthand, `{ to }`: minifiers would have written `{ to: a }`. But
  * `{ id }` beside a short `e` may have been written `{ id: customer }`, and `e` may have been `id`.
  *
- * A variable of four letters shows it for its class, and one of three for its method where the class has its long name in its text. Minifiers
- * that keep the names of classes give the shortest name that the method does not use yet. Those that number the variables of a whole
- * bundle shorten the names of its classes too.
+ * A variable of four letters shows for its class that nothing was minified; a variable of three letters shows it for
+ * its method, where the class has its long name in its text. Minifiers that keep the names of classes give the shortest
+ * name that the method does not use yet. Minifiers that number the variables of a whole bundle shorten the names of its
+ * classes too.
  */
 export class ParameterNames {
   /** In the order of the source; empty where that is hidden. */
@@ -40,7 +41,10 @@ export class ParameterNames {
   readonly #syntax: FunctionNode | undefined;
   readonly #source: string;
   readonly #owner: Function | undefined;
-  /** Whether no parameter was dropped, which minifiers may do with the last ones of a function, but not of a method. */
+  /**
+   * Whether no parameter was dropped, which minifiers may do with the last parameters of a function, but not of a
+   * method.
+   */
   readonly #isComplete: boolean;
 
   /** `owner` is the class, and `declared` how many parameters TypeScript saw, where it says so. */
@@ -74,7 +78,7 @@ export class ParameterNames {
     if (name.length >= NEVER_MINIFIED) {
       return undefined;
     }
-    // The parameter that the template means is still here, under another short name, or it is this one.
+    // The parameter that the template means is still here, under another short name, or it is this parameter.
     const isOnlyShort = this.#isComplete && !others.some(isShort);
     return name.length > 1 && (isOnlyShort || this.#isUnminified())
       ? undefined

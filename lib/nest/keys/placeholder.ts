@@ -5,7 +5,7 @@ import type { ParameterName, ParameterNames } from './parameter-names.js';
 export interface Parameters {
   /** By `@LockKey`, at its position. */
   readonly given: ReadonlyMap<number, string>;
-  /** As the source of the method has them; read when it is asked for. */
+  /** The names as the source of the method has them; read when they are asked for. */
   readonly source: ParameterNames;
 }
 

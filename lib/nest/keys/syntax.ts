@@ -8,7 +8,8 @@ export function sourceOf(value: Function): string {
 }
 
 /**
- * A function that stands for itself; undefined where the source is hidden, cannot be parsed, or is that of a method.
+ * A function that stands for itself; undefined where the source is hidden, cannot be parsed, or is the source of a
+ * method.
  */
 export function parseFunction(source: string): FunctionNode | undefined {
   const expression = parseExpression(source);
@@ -40,7 +41,7 @@ export function partsOf(code: Node): AnyNode[] {
   return [code as AnyNode, ...children.filter(isNode).flatMap(partsOf)];
 }
 
-/** The names of all parameters and variables in the code, but not those of functions and classes. */
+/** The names of all parameters and variables in the code, but not the names of functions and classes. */
 export function variablesOf(code: Node): string[] {
   return partsOf(code).flatMap((part) => {
     if (isFunction(part)) {

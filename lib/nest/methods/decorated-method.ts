@@ -8,8 +8,8 @@ export interface DecoratedMethod {
 }
 
 /**
- * What a decorator stands on; throws `LockConfigurationError` where that is no method of instances. `instead` says what other code may
- * use.
+ * The method that a decorator is on; throws `LockConfigurationError` where this is no method of instances. `instead`
+ * names the function that other code may use.
  */
 export function decoratedMethod(
   decorator: string,
@@ -53,7 +53,10 @@ function refuseBeside(decorator: string, target: object, name: string | symbol, 
   Reflect.defineMetadata(BEFORE, decorator, target, name);
 }
 
-/** Throws `LockConfigurationError` where a decorator was given a key and its options apart, or was not called itself. */
+/**
+ * Throws `LockConfigurationError` where a decorator got a key and its options as separate arguments, or was not called
+ * itself.
+ */
 export function oneArgument(decorator: string, more: readonly unknown[], example: string): void {
   if (more.length === 0) {
     return;
@@ -89,7 +92,7 @@ function wrongPlace(target: unknown, name: unknown, descriptor: unknown): string
   return descriptor === undefined ? 'is on a property, which has no method yet when the class is loaded' : undefined;
 }
 
-/** What standard decorators get as second argument: https://github.com/tc39/proposal-decorators. */
+/** Whether it is the second argument of a standard decorator: https://github.com/tc39/proposal-decorators. */
 function isContext(name: unknown): name is { readonly name?: string | symbol } {
   return typeof name === 'object' && name !== null && 'kind' in name;
 }

@@ -94,7 +94,7 @@ const RUN: Readonly<Record<ReturnKind, Parameters<LockedMethod['wrapper']>[0]>> 
   generator: lockedGenerator,
 };
 
-/** What a wrapper of ours was made for: another decorator above it sees the method through it. */
+/** The parts that one of our wrappers was made for: another decorator above it sees the method through the wrapper. */
 const LOCKED = Symbol('locked method');
 
 type WrappedMethod = MethodParts['body'] & { readonly [LOCKED]?: MethodParts };

@@ -25,7 +25,7 @@ export interface DistributedLockOptions<
   Away = unknown,
 > extends Omit<LockOptions, 'ttl' | 'wait' | 'signal' | 'onUnavailable' | 'ticket' | 'by'> {
   /**
-   * What to lock: a template such as `'balance:<customerId>'`, `'<dto.accountId>'` or `'<0>'`, or a function of the
+   * The key to lock: a template such as `'balance:<customerId>'`, `'<dto.accountId>'` or `'<0>'`, or a function of the
    * arguments that returns a key or a list of keys; make them with the tag `lockKey`, which escapes as templates do.
    */
   key: string | OfCall<Self, Args, string | readonly string[]>;
@@ -52,8 +52,8 @@ export interface DistributedLockOptions<
   /** The name of the store, where the application has several. Default: `'default'`. */
   store?: string | undefined;
   /**
-   * What the method returns, where its code and declared type do not say. Default: by its code, else by its declared
-   * type, else `'promise'`.
+   * The kind of value that the method returns, where its code and declared type do not say. Default: by its code, else
+   * by its declared type, else `'promise'`.
    */
   returns?: ReturnKind | undefined;
 }
@@ -87,7 +87,7 @@ type Fits<Options extends Given, Method extends LockableMethod> = Accepts<
     : MayAnswer<Options['answer'], Method, { readonly onBusy: 'what onBusy returns is not a result of the method' }>) &
   MayAnswer<Options['away'], Method, { readonly onUnavailable: 'what onUnavailable returns is not a result of the method' }>;
 
-/** What a decorator was given, as types. */
+/** The argument types and answers of the options that a decorator was given. */
 export interface Given {
   readonly args: unknown[];
   readonly timeArgs: unknown[];
@@ -125,7 +125,7 @@ type MayAnswer<Answer, Method extends LockableMethod, Refusal> = [Answer] extend
  */
 type Prototype<Self> = Self & object & { readonly prototype?: never };
 
-/** What `@DistributedLock` makes of its options. */
+/** The decorator that `@DistributedLock` makes of its options. */
 export type LockDecorator<Self, Options extends Given> = <Method extends LockableMethod>(
   target: Prototype<Self>,
   name: string | symbol,

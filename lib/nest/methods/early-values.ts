@@ -4,8 +4,8 @@ import { concat, Observable, Subject, type Subscription } from 'rxjs';
 import { isHot, isSubject, type HotObservable } from './hot-observable.js';
 
 /**
- * Keeps what the hot Observables among the arguments of a call emit before its method subscribes to them. All who
- * subscribe in the same turn of the event loop get these values at its end, and then those that follow.
+ * Keeps the values that the hot Observables among the arguments of a call emit before its method subscribes to them.
+ * All subscribers of the same turn of the event loop get these values at its end, and then the values that follow.
  */
 export class EarlyValues {
   /** The arguments for the method. */
@@ -16,7 +16,10 @@ export class EarlyValues {
     this.args = given.map((arg) => (typeof arg === 'object' && arg !== null && isHot(arg) ? this.#keep(arg) : arg));
   }
 
-  /** Drops values without a subscriber, in the next turn: until then, who got the result of the call may subscribe. */
+  /**
+   * Drops values without a subscriber, in the next turn: until then, the code that got the result of the call may
+   * subscribe.
+   */
   end(): void {
     this.#buffers.forEach((buffer) => buffer.endSoon());
   }
@@ -37,11 +40,11 @@ export class EarlyValues {
 }
 
 /**
- * Keeps the values of a Subject until the turn after the first subscription: by then, who gets the result of the method
- * has it.
+ * Keeps the values of a Subject until the turn after the first subscription: by then, the code that gets the result of
+ * the method has it.
  */
 class EarlyBuffer {
-  /** The Subject for the method: another one only for those who subscribe. */
+  /** The Subject for the method: another Subject only for its subscribers. */
   readonly replaying: HotObservable;
   readonly #keeping: Subscription;
   readonly #values: unknown[] = [];

@@ -1,7 +1,7 @@
 import type { Observable, Operator } from 'rxjs';
 import { isObservable } from './return-kind.js';
 
-/** An Observable of rxjs 7, of whichever copy, whose values are gone for those who subscribe later. */
+/** An Observable of rxjs 7, of whichever copy, whose values are gone for later subscribers. */
 export interface HotObservable extends Observable<unknown> {
   readonly source: HotObservable | undefined;
   readonly operator: Operator<unknown, unknown> | undefined;
@@ -11,7 +11,7 @@ export interface HotObservable extends Observable<unknown> {
 
 /**
  * Whether a value is a Subject, its `asObservable()`, or made of one by operators. Kinds of Subject that replay are not
- * hot, and neither is an Observable that begins its own work for each who subscribes.
+ * hot, and neither is an Observable that begins its own work for each subscriber.
  */
 export function isHot(value: object): value is HotObservable {
   try {

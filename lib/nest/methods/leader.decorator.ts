@@ -10,7 +10,7 @@ import { requestLockService } from './locked-instance.js';
 
 /** The options of `@Leader`. */
 export interface LeaderOptions extends Omit<LeadOptions, 'signal' | 'by'> {
-  /** What the processes lead by: the key of the leader's lock, taken literally. */
+  /** The key of the leader's lock, taken literally: the processes lead by it. */
   key: string;
   /** The store that keeps it, where the application has several. Default: `'default'`. */
   store?: string | undefined;
@@ -19,7 +19,7 @@ export interface LeaderOptions extends Omit<LeadOptions, 'signal' | 'by'> {
 /** A method that `@Leader` runs. */
 export type LeaderMethod = (lock: Lock) => PromiseLike<unknown>;
 
-/** What `@Leader` makes of its options. */
+/** The decorator that `@Leader` makes of its options. */
 export type LeaderDecorator = <Method extends LeaderMethod>(
   target: object & { readonly prototype?: never },
   name: string | symbol,
@@ -41,12 +41,14 @@ const MARKS = Symbol('methods of leaders');
 const OPTIONS: OptionNames<LeaderOptions> = { key: true, ttl: true, pause: true, name: true, store: true };
 
 /**
- * Has one process of all run a method, from `onApplicationBootstrap` on: `LockService.lead()` with the method as its body. It gets the
- * lock, and has to end soon after `lock.signal` aborts. It ends at the shutdown of the application.
+ * Has one process of all run a method, from `onApplicationBootstrap` on: `LockService.lead()` with the method as its
+ * body. The method gets the lock, and has to end soon after `lock.signal` aborts. The candidacy ends at the shutdown of
+ * the application.
  *
- * The method rejects with a `LockConfigurationError` where other code calls it without that lock. Works on instance methods of singletons.
- * Throws `LockConfigurationError` and `LockKeyError` while the class is loaded where the options are wrong, and at bootstrap for a method
- * that has a schedule too, or a provider that is made for each request or each time it is injected.
+ * The method rejects with a `LockConfigurationError` where other code calls it without that lock. Works on instance
+ * methods of singletons. Throws `LockConfigurationError` and `LockKeyError` while the class is loaded where the options
+ * are wrong, and at bootstrap for a method that has a schedule too, or a provider that is made for each request or each
+ * time it is injected.
  */
 export function Leader(options: string | LeaderOptions): LeaderDecorator;
 export function Leader(options: string | LeaderOptions, ...more: unknown[]): LeaderDecorator {
@@ -65,7 +67,7 @@ export function Leader(options: string | LeaderOptions, ...more: unknown[]): Lea
   };
 }
 
-/** The methods of an instance that `@Leader` marks, those of its superclasses included. */
+/** The methods of an instance that `@Leader` marks, with the methods of its superclasses. */
 export function leaderMarksOf(instance: object): readonly LeaderMark[] {
   return (Reflect.getMetadata(MARKS, instance) as readonly LeaderMark[] | undefined) ?? [];
 }

@@ -7,7 +7,7 @@ import { lockServiceOf, serviceOfStore } from './locked-instance.js';
 import type { LockService } from '../lock.service.js';
 import { madeByNest } from '../application/made-by-nest.js';
 
-/** What Nest knows of a provider or controller. */
+/** The facts that Nest knows of a provider or controller. */
 interface Provider {
   readonly instance: unknown;
   readonly isTransient: boolean;
@@ -23,7 +23,7 @@ export function startLeaders(modules: ModulesContainer): Candidate[] {
   const seen = new Set<object>();
   for (const provider of madeByNest(modules) as Provider[]) {
     const { instance } = provider;
-    // An alias of a provider has the same.
+    // An alias of a provider has the same instance.
     if (typeof instance === 'object' && instance !== null && !seen.has(instance)) {
       seen.add(instance);
       for (const mark of leaderMarksOf(instance)) {
@@ -31,7 +31,7 @@ export function startLeaders(modules: ModulesContainer): Candidate[] {
       }
     }
   }
-  // One that is replaced may answer nothing.
+  // A replaced service may answer nothing.
   return starts.map((start) => start()).filter((candidate) => candidate !== undefined);
 }
 
@@ -55,7 +55,7 @@ function startOf({ method, site, store, key, options }: LeaderMark, instance: ob
   return () => locks.lead?.(key, code, options);
 }
 
-/** What `@Cron`, `@Interval` and `@Timeout` of `@nestjs/schedule` leave on a method. */
+/** The metadata that `@Cron`, `@Interval` and `@Timeout` of `@nestjs/schedule` leave on a method. */
 const SCHEDULER_TYPE = 'SCHEDULER_TYPE';
 
 function refuseSchedule(site: string, method: unknown): void {

@@ -5,8 +5,8 @@ const NAMES = Symbol('names of lock key parameters');
 
 /**
  * Names a parameter for the key template of `@DistributedLock`, where its own name is hidden or does not survive
- * minification: `credit(@LockKey('customerId') id: string)`. Throws `LockConfigurationError` for an empty name, and for one
- * that the method has already; at the start of the application where the method is not locked.
+ * minification: `credit(@LockKey('customerId') id: string)`. Throws `LockConfigurationError` for an empty name, and for
+ * a name that the method has already; and at the start of the application where the method is not locked.
  */
 export function LockKey(name: string): ParameterDecorator {
   return (target, method, index) => {
@@ -24,7 +24,7 @@ export function LockKey(name: string): ParameterDecorator {
       );
     }
     Reflect.defineMetadata(NAMES, new Map(names).set(index, name), target, method);
-    // Decorators of the method come after those of its parameters.
+    // Decorators of the method come after the decorators of its parameters.
     requestLockService(target, { site, store: 'default', isUnlocked: true });
   };
 }

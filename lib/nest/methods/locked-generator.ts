@@ -63,8 +63,8 @@ function runStep(step: Step): Promise<IteratorResult<unknown>> {
 }
 
 /**
- * The body's iterator, which goes on inside the lock, and gets the error of a loss where it stands. What it does then is the code of a
- * call that has lost its lock, and not of one that may take it anew.
+ * The iterator of the body, which goes on inside the lock. After a loss, the error is thrown where the body stands.
+ * Whatever the body does then belongs to a call that has lost its lock, and not to a call that may acquire it anew.
  */
 function inLock(inner: AsyncGenerator, lock: Lock, inContext: (step: Step) => Promise<IteratorResult<unknown>>): AsyncIterable<unknown> {
   const go = (step: Step): Promise<IteratorResult<unknown>> => (lock.isHeld() ? lock.run(step) : inContext(step));

@@ -11,7 +11,7 @@ export const LOCK_SERVICE = Symbol('LockService');
 /** Which stores the locked methods of a class need. */
 const STORES = Symbol('stores of locked methods');
 
-/** What a locked instance needs of its service. A replaced service need not have it. */
+/** The part of its service that a locked instance needs. A replaced service need not have it. */
 export interface StoreServices {
   /** The service of another store of the same application. */
   sibling?(store: string, site: string): StoreServices;
@@ -20,7 +20,7 @@ export interface StoreServices {
 interface StoreOfMethod {
   readonly site: string;
   readonly store: string;
-  /** Whether only a parameter of the method has a decorator of ours so far. */
+  /** Whether so far only a parameter of the method has a decorator of this library. */
   readonly isUnlocked?: boolean;
 }
 

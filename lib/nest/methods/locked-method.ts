@@ -10,7 +10,7 @@ import { runReplaced } from './replaced-service.js';
 import { isPromise, refuseSubscribers, wrongReturn, type ReturnKind } from './return-kind.js';
 import type { TransactionWarning } from './transaction-warning.js';
 
-/** What a decorator finds out about a method while its class is loaded. */
+/** The facts that a decorator finds out about a method while its class is loaded. */
 export interface MethodParts {
   /** `Class.method`, for messages. */
   readonly site: string;
@@ -19,7 +19,7 @@ export interface MethodParts {
   /** Whether `returns` is a guess. */
   readonly undeclared: boolean;
   readonly body: (this: unknown, ...args: unknown[]) => unknown;
-  /** The method itself, where `body` is that of a `@DistributedLock` below this one. */
+  /** The method itself, where `body` is the body of a `@DistributedLock` below this one. */
   readonly source: Function;
   /** The key of a call, or its keys, checked and sorted, each once. */
   readonly keysOf: (args: readonly unknown[], self: unknown) => string | readonly string[];
@@ -27,18 +27,20 @@ export interface MethodParts {
   readonly warning: TransactionWarning;
 }
 
-/** What is known of a method in one application: the service of its store, and its options, unless one is a function of the call. */
+/**
+ * A method in one application: the service of its store, and its options, unless one of them is a function of the call.
+ */
 type InApplication =
   | { readonly isOurs: true; readonly service: LockService; readonly call: Call | undefined }
   | { readonly isOurs: false; readonly service: Partial<LockService> };
 
-/** A locked method, as those who run a call of it see it. */
+/** A locked method, as the code that runs its calls sees it. */
 export type RunnableMethod = Pick<LockedMethod, 'parts' | 'run'>;
 
 /** Runs inside the lock of a call. `args` are given where the method is to get others than its caller passed. */
 type MethodBody = (lock: Lock, args?: unknown[]) => unknown;
 
-/** A method that is locked. What is the same for all its calls is made once for each application. */
+/** A method that is locked. The values that are the same for all its calls are made once for each application. */
 export class LockedMethod {
   readonly parts: MethodParts;
   readonly #applications = new WeakMap<StoreServices, InApplication>();
@@ -50,7 +52,7 @@ export class LockedMethod {
     this.#warning = parts.warning;
   }
 
-  /** What takes the place of the method. */
+  /** Makes the function that takes the place of the method. */
   wrapper(run: (method: RunnableMethod, self: unknown, args: unknown[]) => unknown): MethodParts['body'] {
     // oxlint-disable-next-line unicorn/no-this-assignment, typescript/no-this-alias -- `this` is the instance inside
     const method = this;
@@ -65,8 +67,8 @@ export class LockedMethod {
   }
 
   /**
-   * Runs `body` inside the lock of a call. `unsubscribed` ends the wait as the call's own signal does; its owner aborts it also when
-   * the call has ended. Never throws.
+   * Runs `body` inside the lock of a call. `unsubscribed` ends the wait as the call's own signal does; its owner aborts
+   * it also when the call has ended. Never throws.
    */
   run(self: unknown, args: readonly unknown[], unsubscribed: AbortController | undefined, body: MethodBody): Promise<unknown> {
     try {
@@ -90,7 +92,10 @@ export class LockedMethod {
     }
   }
 
-  /** Throws `LockConfigurationError` where the instance has no service, and for options that are wrong. What replaces our service is asked anew. */
+  /**
+   * Throws `LockConfigurationError` where the instance has no service, and for options that are wrong. A replacement of
+   * our service is asked anew each time.
+   */
   #inApplicationOf(given: StoreServices | undefined): InApplication {
     const { site, options } = this.parts;
     if (!given) {
@@ -146,7 +151,8 @@ function withSignal<Options extends { readonly signal?: AbortSignal | undefined 
   if (signal?.aborted) {
     abort();
   }
-  // AbortSignal.any would leave something of each call in a signal that lives on: https://github.com/nodejs/node/issues/55351
+  // AbortSignal.any would leave something of each call in a signal that lives on:
+  // https://github.com/nodejs/node/issues/55351
   signal?.addEventListener('abort', abort, { signal: unsubscribed.signal });
   return { ...options, signal: unsubscribed.signal };
 }

@@ -10,10 +10,11 @@ const NO_DEFAULTS = { ttlMs: 0, waitMs: 0, maxHoldMs: Infinity };
 const MAY_BE_FUNCTIONS: ReadonlySet<string> = new Set(['ttl', 'wait', 'signal']);
 
 /**
- * The options of a locked method, checked when the class is loaded. What is a function of the call is called and checked with each call.
+ * The options of a locked method, checked when the class is loaded. An option that is a function of the call is called
+ * and checked with each call.
  */
 export class MethodOptions {
-  /** Those that are no functions. */
+  /** The options that are no functions. */
   readonly fixed: WithLockOptions;
   /** Undefined where every error is thrown. */
   readonly answers: Pick<DistributedLockOptions, 'onBusy' | 'onUnavailable'> | undefined;
@@ -36,7 +37,7 @@ export class MethodOptions {
     parseCall(askedOf(this.fixed), NO_DEFAULTS, site);
   }
 
-  /** Whether all calls have the same. */
+  /** Whether all calls have the same options. */
   get isFixed(): boolean {
     return this.#functions.length === 0;
   }
@@ -47,7 +48,7 @@ export class MethodOptions {
     return { ...this.fixed, ...Object.fromEntries(called), ...(this.answers && this.answersOf(self, args)) };
   }
 
-  /** The answers of a call to what refuses it. */
+  /** The answers of a call to its refusals. */
   answersOf(self: unknown, args: readonly unknown[]): Answers<unknown> {
     const { onBusy, onUnavailable } = this.answers ?? {};
     return {

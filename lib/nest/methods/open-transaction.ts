@@ -1,6 +1,6 @@
 import type { ModulesContainer } from '@nestjs/core';
 
-/** What is read of an argument or a provider. */
+/** The properties that are read of an argument or a provider. */
 interface Suspect {
   readonly queryRunner?: { readonly isTransactionActive?: unknown } | null;
   readonly manager?: Suspect;
@@ -14,12 +14,15 @@ interface Suspect {
 }
 
 /**
- * How a library shows a transaction that is open, by something that has all these properties. A method is called only where others of
- * its library stand beside it: one of the user's own of the same name may do anything.
+ * How a library shows a transaction that is open, by a value that has all these properties. A method of the value is
+ * called only where other methods of its library stand beside it: a user's own method of the same name may do anything.
  */
 type Sign = readonly [name: string, properties: readonly [string, ...string[]], isOpen: (value: Suspect) => boolean];
 
-/** What code is given. Another request may have it as well: only an argument shows that it is open around this call. */
+/**
+ * Values that code is given. Another request may have the same value: only an argument shows that the transaction is
+ * open around this call.
+ */
 const GIVEN: readonly Sign[] = [
   ['an EntityManager of TypeORM', ['queryRunner'], ({ queryRunner }) => queryRunner?.isTransactionActive === true],
   ['a QueryRunner of TypeORM', ['startTransaction'], ({ isTransactionActive }) => isTransactionActive === true],
@@ -30,7 +33,7 @@ const GIVEN: readonly Sign[] = [
   ['a transaction of Sequelize', ['savepoints'], ({ id, connection }) => connection?.uuid !== undefined && connection.uuid === id],
 ];
 
-/** What knows the transaction around the running code, by its async context. */
+/** Objects that know the transaction around the running code, by its async context. */
 const IN_CONTEXT: readonly Sign[] = [
   [
     'the TransactionHost of nestjs-cls',
@@ -63,7 +66,7 @@ function nameOf(values: readonly unknown[], signs: readonly Sign[]): string | un
   return signs.find((sign) => values.some((value) => isObject(value) && isSo(() => shows(sign, value))))?.[0];
 }
 
-/** What options such as those of Sequelize name as their transaction. */
+/** The value that options such as those of Sequelize name as their transaction. */
 function optionOf(value: unknown): unknown {
   return isObject(value) && isSo(() => isPlain(value)) ? Object.getOwnPropertyDescriptor(value, 'transaction')?.value : undefined;
 }
@@ -100,7 +103,7 @@ function ask(value: unknown, name: string, ...args: unknown[]): unknown {
   const method: unknown = Reflect.get(value as object, name);
   const answer: unknown = typeof method === 'function' ? Reflect.apply(method, value, args) : undefined;
   if (answer instanceof Promise) {
-    // Not the library after all: nobody else has this promise.
+    // The value is no object of the library after all: nobody else has this promise.
     answer.catch(() => undefined);
   }
   return answer;

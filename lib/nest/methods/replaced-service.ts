@@ -5,8 +5,8 @@ import type { WithLockOptions } from '../lock-service.options.js';
 import type { ReturnKind } from './return-kind.js';
 
 /**
- * Runs a call where somebody replaced the service. Its contract is to run the body or to throw; a mock that does neither would swallow
- * it.
+ * Runs a call where somebody replaced the service. The contract of the service is to run the body or to throw; a mock
+ * that does neither would swallow the body.
  */
 export async function runReplaced(
   service: Partial<LockService>,

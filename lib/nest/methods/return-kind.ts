@@ -1,7 +1,7 @@
 import { hasMethod } from '../../core/words/check-options.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
 
-/** What a locked method returns, and so how long its lock is held. */
+/** The kind of value that a locked method returns; it decides how long the lock is held. */
 export type ReturnKind = (typeof RETURN_KINDS)[number];
 
 export const RETURN_KINDS = ['promise', 'observable', 'generator'] as const;
@@ -24,16 +24,16 @@ export function returnKindOf(method: Function, declared: unknown): ReturnKind {
 }
 
 /**
- * Whether neither the code nor the declared type says what a method returns; compilers write no type, or Object, for
- * one that is inferred.
+ * Whether neither the code nor the declared type says what a method returns. For an inferred type, compilers write no
+ * type, or Object.
  */
 export function isUndeclared(method: Function, declared: unknown): boolean {
   return tagOf(method) === '[object Function]' && (declared === undefined || declared === Object);
 }
 
 /**
- * By what it can do, not by its class: an application may have two copies of rxjs. The promise of an undeclared method has these methods
- * too (`refuseSubscribers`).
+ * Decides by the methods of the value, not by its class: an application may have two copies of rxjs. The promise of an
+ * undeclared method has these methods too (`refuseSubscribers`).
  */
 export function isObservable(value: unknown): boolean {
   return hasMethod(value, 'subscribe') && hasMethod(value, 'pipe') && !isPromise(value);
@@ -53,7 +53,7 @@ function tagOf(method: Function): Tag {
 
 const DECLARE_OBSERVABLE = "Declare the return type Observable<…>, or set returns: 'observable'.";
 
-/** The error of a body that handed back something else than it was taken for: says what to declare. */
+/** The error of a body whose result is of another kind than expected: it says which kind to declare. */
 export function wrongReturn(
   result: unknown,
   { site, returns }: { readonly site: string; readonly returns: ReturnKind },

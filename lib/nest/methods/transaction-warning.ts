@@ -6,8 +6,8 @@ import { givenTransaction, transactionInContext } from './open-transaction.js';
 const MOST_LOOKS = 100;
 
 /**
- * Warns, once for a method, that it takes its lock inside a transaction which the option `transaction` does not follow, as
- * far as arguments and providers show it in its first calls.
+ * Warns, once for a method, that it takes its lock inside a transaction which the option `transaction` does not follow,
+ * as far as arguments and providers show the transaction in the first calls of the method.
  */
 export class TransactionWarning {
   readonly #site: string;
@@ -17,7 +17,7 @@ export class TransactionWarning {
     this.#site = site;
   }
 
-  /** Looks at a call. Whether further ones are to be looked at. */
+  /** Looks at a call. Answers whether further calls are to be looked at. */
   look(service: LockService, keys: readonly string[], args: readonly unknown[]): boolean {
     this.#left--;
     const given = givenTransaction(args);

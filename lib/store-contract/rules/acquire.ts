@@ -6,7 +6,10 @@ import { changed, eventually, type OfferedStore, type Trial } from '../trial.js'
 /** Who holds a lock may be called anything. */
 const ODD_NAME = 'wörker-3 (pid 7) {a} "b" \'c\' %d \\ 🔑\tBalance.credit';
 
-/** Of a quorum, a server may answer that granted later than the others: most of the time since the grant has to be counted. */
+/**
+ * In a quorum, a server that granted later than the others may answer: it has to count most of the time since the
+ * grant.
+ */
 const MOSTLY = 0.7;
 
 /** Attempts to get a lock. */
@@ -84,7 +87,7 @@ export const ACQUIRE_RULES: readonly Rule[] = [
 /** How often each worker enters. */
 const ENTRIES = 3;
 
-/** What a lock protects, for workers that poll as core does. */
+/** The section that a lock protects, for workers that poll as core does. */
 class Section {
   most = 0;
   entries = 0;

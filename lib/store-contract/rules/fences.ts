@@ -53,7 +53,10 @@ export const FENCE_RULES: readonly Rule[] = [
   }),
 ];
 
-/** What a restart of the database must not undo. Tested last: the database may need a while to be as it was. */
+/**
+ * Rules that a restart of the database must not break. They are tested last: the database may need a while to be as it
+ * was.
+ */
 export const RESTART_RULES: readonly Rule[] = [
   rule(
     'fences rise over a restart of the database, after which the store works again by itself',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { rule, type Rule } from '../rule.js';
 
-/** What a store says of itself. */
+/** Rules about the health that a store reports of itself. */
 export const HEALTH_RULES: readonly Rule[] = [
   rule('health measures in milliseconds, and finds every server there', { needs: ['health'], withinMs: 500 }, async ({ store }) => {
     const { latencyMs = 0, clockSkewMs = 0, members = [], majority = 0 } = await store.health();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { rule, type Rule } from '../rule.js';
 
-/** What a key may look like: anything of 1 to 1,024 bytes. */
+/** Examples of odd keys: a key is anything of 1 to 1,024 bytes. */
 const ODD_KEYS = [
   'a',
   'A',

@@ -5,12 +5,18 @@ import { changed, eventually, guestOf, listOf, newOwner, type Trial } from '../t
 /** A rule about leases that end by time. */
 const leaseRule = rulesWith({ needs: ['expiry'] });
 
-/** By how much less may be left than the time that has passed would leave, in milliseconds, before the suite stretches it. */
+/**
+ * By how much the rest of a lease may be less than the time that has passed would leave, in milliseconds, before the
+ * suite stretches it.
+ */
 const SLACK_MS = 250;
 /** Past the end of a lease, a clock of the store may be that much ahead, in milliseconds. */
 const AHEAD_MS = 20;
 
-/** Runs what gives the lock a lease of `ttlMs`, and expects that nearly all of it is left but for the time that has passed since. */
+/**
+ * Runs `given`, which gives the lock a lease of `ttlMs`, and expects that nearly all of the lease is left but for the
+ * time that has passed since.
+ */
 async function expectLeft(trial: Trial, ttlMs: number, given: () => Promise<void>): Promise<void> {
   const givenAt = performance.now();
   await given();
@@ -54,7 +60,7 @@ export const LEASE_RULES: readonly Rule[] = [
     const first = await trial.acquired({ ttlMs: trial.ttl(100) });
     await trial.pass(130);
     let next = first;
-    // The same.
+    // A server of a quorum that stood still at the grant may keep its vote for a moment longer.
     await eventually(async () => void (next = await trial.acquired({}, trial.other)));
     assert.deepEqual(await trial.store.renew(listOf(first)), [false]);
     assert.equal(await trial.store.release(first), false);

@@ -82,7 +82,7 @@ export const LIFE_CYCLE_RULES: readonly Rule[] = [
       assert.deepEqual([...notices], [first]);
       const reopened = await trial.reopen(waiting);
       const second = await giveTurn(reopened, trial.other);
-      // Where a store is not opened, another one takes its place.
+      // Where a store is not opened, another store takes its place.
       assert.deepEqual([...notices], reopened === waiting ? [first, second] : [first]);
       over.abort();
       assert.ok(!notices.has(await giveTurn(reopened, trial.other)), 'the listener is still called');

@@ -18,7 +18,7 @@ export const MESSAGE_RULES: readonly Rule[] = [
     const [mine, theirs] = [heardBy(trial.store), heardBy(trial.other)];
     const text = `for the other ${randomUUID()}`;
     await arrives(theirs, text, () => trial.store.messages.send(text, trial.other.messages.process));
-    // What is sent later arrives later: by then the first would be here too.
+    // A later message arrives later: by then the first message would be here too.
     const last = `for this one ${randomUUID()}`;
     await arrives(mine, last, () => trial.other.messages.send(last, trial.store.messages.process));
     assert.ok(trial.store.messages.process === trial.other.messages.process || !mine.includes(text), 'the sender got it');

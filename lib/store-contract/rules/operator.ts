@@ -12,7 +12,7 @@ function forcedOf(trial: Trial, store: OfferedStore): ReadonlySet<number> {
   return fences;
 }
 
-/** What operators see and do. */
+/** Rules about the operations of operators. */
 export const OPERATOR_RULES: readonly Rule[] = [
   operatorRule('inspect shows the fence, the holds, since when and by whom, in every process', async (trial) => {
     const before = Date.now();

@@ -23,7 +23,7 @@ export const RELEASE_RULES: readonly Rule[] = [
     const first = await trial.acquired();
     assert.equal(await trial.store.release(first), true);
     const next = await trial.acquired({}, trial.other);
-    // It may find nothing, or a mark that the store has left all the same.
+    // The release may find nothing, or a mark that the store has left all the same.
     await trial.store.release(first);
     await trial.store.release(changed(first, { unanswered: true }));
     await trial.expectHeld(next, trial.other);

@@ -5,7 +5,7 @@ import { changed, eventually, guestOf, listOf, newOwner } from '../trial.js';
 
 /** As many holds as core may send at once. */
 const MANY = 200;
-/** As many as are acquired at once: how fast a server grants is not what is tried. */
+/** How many holds are acquired at once: the speed of grants is not under test. */
 const SOME = 20;
 
 /** Renewals, whatever becomes of the lease. */
@@ -59,7 +59,7 @@ export const RENEW_RULES: readonly Rule[] = [
     }
     assert.equal(await trial.store.release(held[MANY / 2]!), true);
     const expected = held.map((_, at) => at !== MANY / 2);
-    // What a busy server did not come to in time is unknown, and asked for once more.
+    // An answer that a busy server did not give in time is unknown, and asked for once more.
     await eventually(async () => assert.deepEqual(await trial.store.renew(listOf(...held)), expected));
   }),
 ];

@@ -14,7 +14,7 @@ async function found({ operator }: OfferedStore, prefix: string): Promise<FoundL
   return locks;
 }
 
-/** What a search finds. */
+/** Rules about the locks that a search finds. */
 export const SEARCH_RULES: readonly Rule[] = [
   searchRule('a search finds the locks that are held and whose keys begin with the prefix', async (trial) => {
     const prefix = `search ${randomUUID()} `;

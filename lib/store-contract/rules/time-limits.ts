@@ -33,7 +33,9 @@ class Stops {
   }
 }
 
-/** A store may connect anew after the database stood still, so what is expected then is tried for a while, in milliseconds. */
+/**
+ * For how long expectations are tried after the database stood still, in milliseconds: a store may connect anew first.
+ */
 const RECOVERY_MS = 10_000;
 
 /** How much of a stall a call takes at least that it holds up: a tenth. */
@@ -55,7 +57,7 @@ async function expectInTime(trial: Trial, calls: Readonly<Record<string, TimedCa
   const over = trial.options.stall?.(stallMs).finally(() => {
     overAt = performance.now();
   });
-  // It is awaited later, and may fail before.
+  // The promise is awaited later, and may fail before.
   over?.catch(() => undefined);
   await trial.pass(20);
   const sentAt = performance.now();
@@ -72,7 +74,8 @@ async function expectInTime(trial: Trial, calls: Readonly<Record<string, TimedCa
   stops.end();
   await over;
   const isNoticed = results.some(({ failure, elapsedMs }) => failure !== undefined || elapsedMs > HELD_UP * stallMs);
-  // The calls may have come late, or the timer of `stall` early: it counts from the last look at the clock, before a stop of this process.
+  // The calls may have come late, or the timer of `stall` early: it counts from the last reading of the clock, before a
+  // stop of this process.
   const leftMs = Math.max(0, Math.round(overAt - sentAt));
   if (!isNoticed && leftMs < stallMs / 2) {
     throw new TooSlow(`when the calls came, the database stood still for ${leftMs} ms more, of ${stallMs} ms`);
@@ -91,7 +94,7 @@ function isStoreError(error: unknown): error is LockStoreError {
   return isLockError(error) && error.code === 'LOCK_STORE' && typeof (error as LockStoreError).unknown === 'boolean';
 }
 
-/** What a store does while its database does not answer. */
+/** Rules about a store whose database does not answer. */
 export const TIME_LIMIT_RULES: readonly Rule[] = [
   rule(
     'acquire, renew and release settle within their limit while the database stands still, and work again after it',

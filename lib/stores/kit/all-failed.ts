@@ -1,4 +1,4 @@
-/** Throws what the first one was rejected with if all of them were rejected: one that failed must not take the others along. */
+/** Throws the first rejection if all of `results` were rejected: one that failed must not take the others along. */
 export function throwIfAllFailed(results: readonly PromiseSettledResult<unknown>[]): void {
   const failed = results.filter((result) => result.status === 'rejected');
   if (failed.length > 0 && failed.length === results.length) {

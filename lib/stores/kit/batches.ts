@@ -1,25 +1,31 @@
 import { AsyncResource } from 'node:async_hooks';
 
-/** The most requests in a batch: with more, the process and the server would wait for each other rather than both work. */
+/**
+ * The most requests in a batch: with more, the process and the server would wait for each other instead of both
+ * working.
+ */
 const MOST_IN_BATCH = 16;
 
-/** What waits for its own reply. One of the two is called, once. */
+/** A request that waits for its own reply. One of the two methods is called, once. */
 export interface Asker {
   answered(reply: unknown): void;
   failed(error: unknown): void;
 }
 
-/** Sends what one turn of the event loop asks of one server together, and gives each request its own reply. */
+/** Sends the requests of one turn of the event loop to one server together, and gives each request its own reply. */
 export class Batches<Request> {
-  /** Gives a reply for each request, or its promise; an `Error` where that one failed. Rejects where none of them was answered. */
+  /**
+   * Gives a reply for each request, or its promise; an `Error` for a request that failed. Rejects where none of them
+   * was answered.
+   */
   readonly #send: (requests: readonly Request[]) => Promise<readonly unknown[]>;
   #requests: Request[] = [];
-  /** Those who wait for the replies, in the order of the requests. */
+  /** The askers that wait for the replies, in the order of the requests. */
   #askers: Asker[] = [];
   #endsWithTurn = false;
 
   constructor(send: (requests: readonly Request[]) => Promise<readonly unknown[]>) {
-    // In no caller's context: the requests are those of many.
+    // In no caller's context: the requests are those of many callers.
     this.#send = AsyncResource.bind(send);
   }
 
@@ -28,7 +34,7 @@ export class Batches<Request> {
     return new Promise((answered, failed) => this.add(request, { answered, failed }));
   }
 
-  /** The same, for one that needs no promise. */
+  /** Adds a request that needs no promise. */
   add(request: Request, asker: Asker): void {
     this.#requests.push(request);
     this.#askers.push(asker);
@@ -40,7 +46,7 @@ export class Batches<Request> {
     }
   }
 
-  /** Sends what waits, so that it is before what is sent next. */
+  /** Sends the waiting requests, so that they go before later ones. */
   flush(): void {
     if (this.#requests.length > 0) {
       const requests = this.#requests;

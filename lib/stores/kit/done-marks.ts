@@ -8,8 +8,8 @@ interface DoneMark {
 
 /**
  * The first answers to the releases of unanswered holds: a repetition answers the same, and a late acquire of that hold
- * is refused. Marks that are over go together: a map from which the oldest is deleted each time looks through all that
- * were deleted before.
+ * is refused. Marks that are over go together: if the oldest mark is deleted each time, a map looks through all marks
+ * that were deleted before.
  */
 export class DoneMarks {
   readonly #clock: Clock;

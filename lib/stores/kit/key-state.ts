@@ -30,7 +30,7 @@ interface Reservation {
   readonly endsAt: number;
 }
 
-/** What is stored of one key: a grant or a reservation, and the queue in order. Only this file changes it. */
+/** The stored state of one key: a grant or a reservation, and the queue in order. Only this file changes it. */
 export class KeyState {
   readonly #clock: Clock;
   readonly #expires: boolean;
@@ -61,7 +61,7 @@ export class KeyState {
     return this.#queue.size > 0 ? this.#queue.values().next().value : undefined;
   }
 
-  /** Forgets what has expired; whether anything is left. */
+  /** Forgets expired grants, reservations and queues. Answers whether anything is left. */
   tidy(): boolean {
     const now = this.#clock.monotonic();
     if (this.#grant && this.#grant.endsAt <= now) {

@@ -1,16 +1,19 @@
 import type { ForcedListener, TurnListener } from '../../core/seam/lock-store.js';
 
 /**
- * The longest message about a key that is read, and the longest id of another one, in characters: much longer than any
- * of this library.
+ * The longest message about a key that is read, and the longest id of another message, in characters: much longer than
+ * any message of this library.
  */
 const LONGEST_OF_KEY = 8_192;
 const LONGEST_ID = 100;
 
-/** Is called with a message of another process, and with what its sender calls it: `-` where no copies of it arrive. */
+/**
+ * Is called with a message of another process, and with the id that its sender gave it: `-` where no copies of it
+ * arrive.
+ */
 export type MessageListener = (text: string, id: string) => void;
 
-/** Those whom a store notifies of turns, of forced releases, and of messages of other processes. */
+/** The listeners that a store notifies of turns, of forced releases, and of messages of other processes. */
 export class Listeners {
   readonly #turns = new Set<TurnListener>();
   readonly #forced = new Set<ForcedListener>();
@@ -58,7 +61,9 @@ export class Listeners {
     }
   }
 
-  /** Notifies of what a message says: `turn <place> <key>`, `forced <fence> <key>` or `note <id> <text>`. Ignores others. */
+  /**
+   * Notifies of a message: `turn <place> <key>`, `forced <fence> <key>` or `note <id> <text>`. Ignores other messages.
+   */
   receive(message: string, keyOf = (key: string): string => key): void {
     const [, kind, value = '', key = ''] = /^(\w+) (\S+) (.*)$/s.exec(message) ?? [];
     // An id of any length must not be remembered: whoever may send a message may be a stranger.
@@ -75,7 +80,7 @@ export class Listeners {
   }
 }
 
-/** Who had ended before they began is not notified: an abort is not told twice. */
+/** Adds a listener, unless `until` has aborted already: an abort is not notified twice. */
 function add<T>(listeners: Set<T>, listener: T, until: AbortSignal | undefined): void {
   if (until?.aborted) {
     return;

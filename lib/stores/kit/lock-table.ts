@@ -26,15 +26,15 @@ const FEW_KEYS = 256;
 const LATE = { remainingMs: 0, holder: { by: '', heldMs: 0 }, rank: -1, joined: false, late: true } as const;
 
 /**
- * The specification of the protocol, executable: the locks of one server as a state machine in memory. Tests compare the Lua scripts and
- * the SQL functions with it, operation by operation; the memory store keeps its locks in one. `latest` is the latest time, in ms since
- * 1970, at which a command may be carried out, or 0.
+ * The specification of the protocol, executable: the locks of one server as a state machine in memory. Tests compare
+ * the Lua scripts and the SQL functions with it, operation by operation; the memory store keeps its locks in such a
+ * table. `latest` is the latest time, in ms since 1970, at which a command may be carried out, or 0.
  */
 export class LockTable {
   readonly #clock: Clock;
   readonly #messages: TableMessages;
   readonly #expires: boolean;
-  /** Also those of which nothing is left, until there are `#mostKeys`. */
+  /** The states by key. Keys of which nothing is left stay until there are `#mostKeys`. */
   #keys = new Map<string, KeyState>();
   #mostKeys = FEW_KEYS;
   readonly #done: DoneMarks;
@@ -47,7 +47,10 @@ export class LockTable {
     this.#done = new DoneMarks(clock);
   }
 
-  /** Grants a lock that is free and not reserved for another place, or confirms the grant to a hold that is in; else queues at `place`. */
+  /**
+   * Grants a lock that is free and not reserved for another place, or confirms the grant to a hold that is in the lock;
+   * otherwise queues at `place`.
+   */
   acquire(hold: HoldRecord, process: string, place?: QueuedPlace, latest = 0): TableReply {
     if (this.#done.get(hold.id) !== undefined) {
       return { remainingMs: 0, holder: { by: '', heldMs: 0 }, rank: -1, joined: false };
@@ -96,7 +99,10 @@ export class LockTable {
     return answer;
   }
 
-  /** Releases, and acquires for the next caller of the same process: before those in the queue, where it `mayOvertake`. */
+  /**
+   * Releases, and acquires for the next caller of the same process: before the processes in the queue, where it
+   * `mayOvertake`.
+   */
   exchange(
     hold: HoldRecord,
     next: HoldRecord,
@@ -238,8 +244,8 @@ export class LockTable {
   }
 
   /**
-   * Reserves the free lock for the first in the queue and notifies it; false where too many processes were gone. A process that polls
-   * is not gone because it received no message, nor is the one that asks, from the place `mine`.
+   * Reserves the free lock for the first in the queue and notifies it; false where too many processes were gone. A
+   * process that polls is not gone because it received no message, nor is the process that asks, from the place `mine`.
    */
   #handOver(key: string, mine?: string): boolean {
     const state = this.#keys.get(key);
@@ -257,7 +263,7 @@ export class LockTable {
     return false;
   }
 
-  /** What is left of a key; undefined where that is nothing. */
+  /** The state of a key; undefined where nothing is left of it. */
   #stateOf(key: string): KeyState | undefined {
     const state = this.#keys.get(key);
     return state?.tidy() ? state : undefined;
@@ -278,8 +284,9 @@ export class LockTable {
   }
 
   /**
-   * Forgets the keys of which nothing is left, all at once. A `Map` from which each is deleted by itself leaves a chain of former tables
-   * behind: once the first of them is old, the garbage collector keeps all that has been in any.
+   * Forgets the keys of which nothing is left, all at once. If each key is deleted by itself, a `Map` leaves a chain of
+   * former tables behind: once the first of them is old, the garbage collector keeps all objects that were in any of
+   * them.
    */
   #forget(): void {
     this.#keys = new Map([...this.#keys].filter(([, state]) => state.tidy()));

@@ -1,16 +1,22 @@
 import type { MemberHealth, StoreHealth } from '../../core/words/lock-health.js';
 
-/** How long a server may take to answer a probe, in milliseconds: all have answered or not within the second that core waits. */
+/**
+ * How long a server may take to answer a probe, in milliseconds: each server has answered or not within the second that
+ * core waits.
+ */
 export const PROBE_MS = 750;
 
-/** What a server says: what its clock reads, in ms since 1970, why it takes no locks, if it does not, and what it is. */
+/**
+ * The answer of a server: the time of its clock, in ms since 1970; its product; and why it takes no locks, if it takes
+ * none.
+ */
 export interface ProbeAnswer {
   readonly serverMs: number;
   readonly server?: StoreHealth['server'];
   readonly refuses?: StoreHealth['refuses'];
 }
 
-/** What the answer of one server shows. */
+/** The facts that the answer of one server shows. */
 export interface Probe extends Omit<ProbeAnswer, 'serverMs'> {
   readonly latencyMs: number;
   readonly clockSkewMs: number;
@@ -26,8 +32,8 @@ export async function probe(ask: () => Promise<ProbeAnswer>): Promise<Probe> {
 }
 
 /**
- * How each of several servers is; undefined for a single one. `votes` says whose votes count where servers vote. One that is read-only or full
- * has none: it refuses to write it, though it voted before.
+ * The health of each of several servers; undefined for a single one. `votes` says whose votes count where servers vote.
+ * A server that is read-only or full has no vote: it refuses to write one, though it voted before.
  */
 export function membersOf(
   answers: readonly PromiseSettledResult<Probe>[],
@@ -42,12 +48,15 @@ function memberOf(answer: PromiseSettledResult<Probe>, votes: boolean | undefine
   return { reachable, voting: votes === undefined ? undefined : votes && reachable && refuses === undefined, refuses };
 }
 
-/** What was answered. */
+/** The probes that were answered. */
 export function answeredOf(answers: readonly PromiseSettledResult<Probe>[]): readonly Probe[] {
   return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
 }
 
-/** The slowest answer, the clock that is furthest off, what they are, and why none takes any lock; nothing where nobody answered. */
+/**
+ * The slowest answer, the clock that is furthest off, the products, and why no server takes a lock, if none does;
+ * nothing where no server answered.
+ */
 export function worstOf(probes: readonly Probe[]): Partial<Probe> {
   const [first] = probes;
   return first

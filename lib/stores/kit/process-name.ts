@@ -6,7 +6,7 @@ export function processName(): string {
   return `${hostname().replace(/[^\w.-]/g, '_')}:${process.pid}:${randomUUID().slice(0, 8)}`;
 }
 
-/** How users see a process, given its name or that of one of its places: `<host> (pid <pid>)`. */
+/** The name of a process for users, by its name or the name of one of its places: `<host> (pid <pid>)`. */
 export function shownProcess(name: string): string {
   const [host, pid] = name.split(':');
   return `${host} (pid ${pid})`;

@@ -1,10 +1,13 @@
-/** What a server is. One that is compatible with another also gives the version of that one, so it says more than its version. */
+/**
+ * The product and version of a server. A server that is compatible with another product also gives the version of that
+ * one, so the name is needed too.
+ */
 export interface Product {
   /** Such as `Valkey`. */
   readonly name: string;
   /** As the server writes it. */
   readonly version: string;
-  /** What is known not to hold there, and what to do; undefined where nothing is. */
+  /** A guarantee that is known not to hold on this product, and how to mend that; undefined where there is none. */
   readonly warning?: string;
 }
 

@@ -1,8 +1,11 @@
-/** The numbers of the protocol that every store with turns keeps: the lock table, the Lua scripts and the SQL are written with them. */
+/**
+ * The numbers of the protocol that every store with turns keeps: the lock table, the Lua scripts and the SQL are
+ * written with them.
+ */
 
 /**
- * How long the mark of a hold stays that was released while it was unanswered, in milliseconds: a repeated release
- * answers the same, and a late acquire is refused.
+ * How long the done mark of a hold stays, in milliseconds. It is made for a hold that was released while it was
+ * unanswered: a repeated release answers the same, and a late acquire is refused.
  */
 export const DONE_MS = 10_000;
 
@@ -22,7 +25,7 @@ export const MOST_FENCE = Number.MAX_SAFE_INTEGER;
 export const MOST_SKIPPED = 64;
 
 /**
- * After how many milliseconds a queued process asks again at the latest: `soon` at the head of the queue and where it may not be
- * notified, `late` otherwise.
+ * After how many milliseconds a queued process asks again at the latest: `soon` at the head of the queue and where it
+ * may not be notified, `late` otherwise.
  */
 export const RECHECK_MS = { soon: 300, late: 2_000 } as const;

@@ -10,8 +10,8 @@ export interface Subscription {
 }
 
 /**
- * When the places of this process ask again. The first two of a queue ask soon, as do all while the process may not be notified; and so does
- * a place that the queue had lost without a message, from then on.
+ * When the places of this process ask again. The first two places of a queue ask soon, and all places do while the
+ * process may not be notified. A place that the queue lost without a message asks soon from then on.
  */
 export class Rechecks {
   readonly #places = new WeakMap<Place, 'queued' | 'lost'>();

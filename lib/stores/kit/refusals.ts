@@ -10,8 +10,8 @@ export function tooManyHolds(key: string): LockConfigurationError {
 }
 
 /**
- * The error of a grant whose fence would be too high. Fences are at least a clock's microseconds, so only a clock that was wrong by more
- * than two centuries counts that far. `remedy` says how the counter is reset.
+ * The error of a grant whose fence would be too high. Fences are at least a clock's microseconds, so only a clock that
+ * was wrong by more than two centuries counts that far. `remedy` says how the counter is reset.
  */
 export function fenceTooHigh(key: string, counter: string, remedy: string): LockConfigurationError {
   return new LockConfigurationError(
@@ -21,7 +21,9 @@ export function fenceTooHigh(key: string, counter: string, remedy: string): Lock
   );
 }
 
-/** What an error says. Where a host has several addresses, Node gives an error for each, and no words for all of them. */
+/**
+ * The text of an error. Where a host has several addresses, Node gives an error for each, and no text for all of them.
+ */
 export function messageOf(error: Error): string {
   const { errors = [] } = error as { readonly errors?: readonly Error[] };
   return error.message || errors[0]?.message || error.name;

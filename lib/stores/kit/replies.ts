@@ -10,12 +10,14 @@ interface BusyReply extends Busy {
 /** The reply to an attempt: the fence of the grant, or busy. */
 export type AttemptReply = { readonly fence: number } | BusyReply;
 
-/** Reads `fence`, or what `readBusy` reads. */
+/** Reads a `fence`, or a busy reply as `readBusy` does. */
 export function readAttempt(reply: unknown): AttemptReply {
   return Array.isArray(reply) ? readBusy(reply) : { fence: Number.parseInt(String(reply), 10) };
 }
 
-/** Reads `[remaining ms, by, held ms, rank, 1 if it is new in the queue, place that the lock is reserved for or '']`. */
+/**
+ * Reads `[remaining ms, by, held ms, rank, 1 if it is new in the queue, place that the lock is reserved for or '']`.
+ */
 export function readBusy(reply: readonly unknown[]): BusyReply {
   const [remainingMs, by, heldMs, rank, joined, turn] = reply;
   const holder = { by: turn === '' ? String(by) : shownProcess(String(turn)), heldMs: Number(heldMs) };

@@ -1,4 +1,7 @@
-/** How much later than its sender's time limit a command may still be carried out, in ms: small steps of a clock must refuse nothing. */
+/**
+ * How much later than its sender's time limit a command may still be carried out, in ms: small steps of a clock must
+ * refuse nothing.
+ */
 const SLACK_MS = 1_000;
 
 /**
@@ -11,23 +14,27 @@ export class ServerClock {
 
   /** Takes the time that a reply names; its command was sent at `sentAt`, by the monotonic clock. */
   read(serverMs: number, sentAt: number): void {
-    // The server read its clock after `sentAt`: the estimate is too high by the time of travel, which is at most a second, and never
-    // refuses a command in time. The lowest of several estimates would, after the server's clock was set forward.
+    // The server read its clock after `sentAt`: the estimate is too high by the time of travel, which is at most a
+    // second, and never refuses a command in time. The lowest of several estimates would refuse some, after the
+    // server's clock was set forward.
     this.#ahead = serverMs - sentAt;
     this.#sentAt = sentAt;
   }
 
-  /** What the server's clock reads now, in ms since 1970; undefined before the first reply. */
+  /** The present time of the server's clock, in ms since 1970; undefined before the first reply. */
   now(): number | undefined {
     return this.#ahead === undefined ? undefined : this.#ahead + performance.now();
   }
 
-  /** Whether no reply has named a time for so long, in milliseconds: the server's clock may have been set back since. */
+  /** Whether no reply has named a time for `ms` milliseconds: the server's clock may have been set back since. */
   isOlderThan(ms: number): boolean {
     return performance.now() - this.#sentAt > ms;
   }
 
-  /** The latest time of the server's clock, in ms since 1970, for a command that waits `limitMs` for its reply; 0 where that is unknown. */
+  /**
+   * The latest time of the server's clock, in ms since 1970, for a command that waits `limitMs` for its reply; 0 where
+   * the server's clock is unknown.
+   */
   latest(sentAt: number, limitMs: number): number {
     return this.#ahead === undefined ? 0 : Math.ceil(this.#ahead + sentAt + limitMs + SLACK_MS);
   }

@@ -4,10 +4,16 @@ import { pause } from '../../core/seam/time.js';
 
 /** The longest pause before a server is asked again, in milliseconds. */
 const LONGEST_PAUSE_MS = 1_000;
-/** As many are repeated at the same time. What the others would withdraw ends with its lease. */
+/**
+ * The most commands that are repeated at the same time. Grants that further commands would withdraw end with their
+ * leases.
+ */
 const MOST = 1_000;
 
-/** Withdraws in the background what must not stay in a server: sends a command until the server answers, or the lease is over. */
+/**
+ * Withdraws, in the background, grants that must not stay in a server: sends a command until the server answers, or the
+ * lease is over.
+ */
 export class Withdrawals {
   #running = 0;
   #closed = false;
@@ -17,7 +23,7 @@ export class Withdrawals {
     command().catch((error: unknown) => this.repeat(command, forMs, error));
   }
 
-  /** The same for one that was sent, and failed. */
+  /** Repeats a command that was sent, and failed with `error`. */
   repeat(command: () => Promise<unknown>, forMs: number, error: unknown): void {
     if (error instanceof LockStoreError && this.#running < MOST) {
       void this.#repeat(command, forMs);

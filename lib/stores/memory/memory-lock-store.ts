@@ -23,7 +23,10 @@ import { LockTable, type TableReply } from '../kit/lock-table.js';
 
 /** Options of the memory store. */
 export interface MemoryLockStoreOptions {
-  /** Whether leases end by time, as they do in Redis. `false` for tests: no lease ends by time, so there are no timers. Default: `true`. */
+  /**
+   * Whether leases end by time, as they do in Redis. `false` for tests: no lease ends by time, so there are no timers.
+   * Default: `true`.
+   */
   expires?: boolean | undefined;
 }
 
@@ -113,7 +116,7 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator, Mes
 
   async send(text: string, process = this.process): Promise<void> {
     if (process === this.process) {
-      // Not in the middle of what sends it, as between processes.
+      // Not in the middle of the code that sends the message, as between processes.
       void Promise.resolve().then(() => this.#listeners.message(text));
     }
   }

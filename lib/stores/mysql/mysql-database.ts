@@ -16,9 +16,12 @@ import { AURORA, CHECK, IS_READ_ONLY, productBy, serverWarnings } from './server
 import { LEASE, NAMES, qualified, ROLLBACK, SHOWN_CLOCK } from './tables.js';
 import { TurnWatch } from './connections/turn-watch.js';
 
-/** How long one waits who creates the schema, for others who do, and for calls of what is to be dropped, in seconds. */
+/**
+ * How long a process that creates the schema waits for others that create it, and for calls of procedures that are to
+ * be dropped, in seconds.
+ */
 const LOCK_WAIT_S = 10;
-/** What the server answers where a procedure is there already. */
+/** The error of the server where a procedure is there already. */
 const ALREADY_THERE = 'ER_SP_ALREADY_EXISTS';
 
 /** One database with locks: its tables, the calls of its procedures, and the watch for turns. */
@@ -106,7 +109,10 @@ export class MySqlDatabase extends Database<MySqlKeys, TurnWatch> {
     return readSchema(await run({ sql: PROCEDURES_FOUND, values }), await run({ sql: COLUMNS_FOUND, values }), this.#name);
   }
 
-  /** Creates what is missing, one process after the other: what one has created must not be dropped by the next one. */
+  /**
+   * Creates the missing parts, one process after the other: a part that one process has created must not be dropped by
+   * the next.
+   */
   async #create(run: Run): Promise<void> {
     // The last user of the connection may have left a transaction open. A server without named locks does without.
     await run({ sql: ROLLBACK });

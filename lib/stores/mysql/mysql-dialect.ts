@@ -63,7 +63,10 @@ export class MySqlDialect implements Dialect<MySqlConnection> {
     return isA(error, 'unfit');
   }
 
-  /** A connection to a server that was demoted would be the next one that the pool gives: another one may lead to the new primary. */
+  /**
+   * A connection to a server that was demoted would be the next one that the pool gives; a new connection may lead to
+   * the new primary.
+   */
   mayStay(error: Error): boolean {
     return isRefusal(error) && !isA(error, 'readOnly') && !isA(error, 'unfit') && !(isA(error, 'right') && this.#refusals.isDue());
   }
@@ -108,7 +111,7 @@ export class MySqlDialect implements Dialect<MySqlConnection> {
   }
 }
 
-/** How to mend what no repetition changes, by the kind of the error. */
+/** How to mend errors that no repetition changes, by the kind of the error. */
 const CURES = {
   access: 'Correct the user, password and database of the pool given to MySqlLockStore.',
   right:
@@ -121,8 +124,8 @@ const CURES = {
 } as const;
 
 /**
- * Sends a query after `first`, so that it sees what is committed by now: in a transaction that is open already, it
- * would see what was committed when that began. So it leaves none open either.
+ * Sends a query after `first`, so that it sees the data that is committed by now: in a transaction that is open
+ * already, it would see the data of the transaction's beginning. So it leaves no transaction open either.
  */
 function read(connection: MySqlConnection, first: Sql, statement: Sql, answered: Answered): void {
   sendTo(connection, first, (failed, begun) => {

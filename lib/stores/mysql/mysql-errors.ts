@@ -30,7 +30,7 @@ const ERRORS = {
   connections: [1040, 1203, 1226],
   /** Statements are replicated by their text, which READ COMMITTED does not allow. */
   binlog: [1665],
-  /** A key may not be as long as those of the tables. */
+  /** A key may not be as long as the keys of the tables. */
   pageSize: [1071],
   /** All connections of the server have prepared as many statements as they may together. */
   prepared: [1461],

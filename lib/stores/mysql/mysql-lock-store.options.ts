@@ -6,9 +6,9 @@ import { callbackPool, type CallbackPool } from './mysql-pool.js';
 /** Options of the MySQL store. */
 export interface MySqlLockStoreOptions {
   /**
-   * Whether a process that waits looks for its turn every 50 ms, rather than keep two connections of the pool, by which the process that
-   * hands the lock over wakes it by `KILL QUERY`. The store finds out by itself where that does not work, as behind some proxies.
-   * Default: `false`.
+   * Whether a process that waits polls for its turn every 50 ms, and keeps no two connections of the pool, by which the
+   * process that hands the lock over would wake it by `KILL QUERY`. The store finds out by itself where waking does not
+   * work, as behind some proxies. Default: `false`.
    */
   poll?: boolean | undefined;
 }
@@ -19,7 +19,10 @@ export interface CheckedPool {
   readonly database: string;
 }
 
-/** The pools as a list, with the databases that they lead to. Throws `LockConfigurationError` where that is not known. */
+/**
+ * The pools as a list, with the databases that they lead to. Throws `LockConfigurationError` where a pool names no
+ * database.
+ */
 export function checkMySqlPools(source: unknown): readonly CheckedPool[] {
   return checkPools(source, callbackPool, 'MySqlLockStore', PASS).map((pool, at, { length }) => {
     const { database } = pool.config.connectionConfig;

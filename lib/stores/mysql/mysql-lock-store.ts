@@ -7,13 +7,13 @@ import { MySqlLocks } from './mysql-locks.js';
 import type { MySqlPool } from './mysql-pool.js';
 
 /**
- * Locks in a MySQL or MariaDB database, or in several: a key lives in one of them, chosen by a hash of its name and the order of the pools.
- * So every process has to pass the same databases in the same order; each of several databases remembers its number. Waiters have their
- * turn first come first served.
+ * Locks in a MySQL or MariaDB database, or in several: a key lives in one of them, chosen by a hash of its name and the
+ * order of the pools. So every process has to pass the same databases in the same order; each of several databases
+ * remembers its number. Waiters have their turn first come first served.
  *
- * The pools are of `mysql2`, with callbacks or promises, and are never closed. Each operation is one statement, which commits by itself. The
- * tables and procedures are made by `ensureSchema()`, or by hand with what `schemaSql()` returns. Throws `LockConfigurationError` where something
- * else than a pool with a database is passed.
+ * The pools are of `mysql2`, with callbacks or promises, and are never closed. Each operation is one statement, which
+ * commits by itself. `ensureSchema()` makes the tables and procedures; or run the statements of `schemaSql()` by hand.
+ * Throws `LockConfigurationError` for anything but a pool with a database.
  */
 export class MySqlLockStore extends DatabaseStore<MySqlKeys> implements LockStore {
   readonly #databases: readonly MySqlDatabase[];
@@ -27,10 +27,10 @@ export class MySqlLockStore extends DatabaseStore<MySqlKeys> implements LockStor
   }
 
   /**
-   * Creates the tables and procedures in each database, beside those of other versions; drops no data. Does nothing where they are there
-   * already, for which the rights of the locks are enough; procedures that somebody made with another `sql_mode` are made anew. Many
-   * processes may call it at once, before or after they have opened the store. Rejects with a `LockConfigurationError` where the user may
-   * not, and for a table of another version.
+   * Creates the tables and procedures in each database, beside those of other versions; drops no data. Does nothing
+   * where they are there already, for which the rights of the locks are enough; procedures that somebody made with
+   * another `sql_mode` are made anew. Many processes may call it at once, before or after they have opened the store.
+   * Rejects with a `LockConfigurationError` where the user may not create them, and for a table of another version.
    */
   async ensureSchema(): Promise<void> {
     await Promise.all(this.#databases.map((database) => database.ensureSchema()));

@@ -11,7 +11,9 @@ import { REFRESH_MS } from './tables.js';
 
 /** How many holds one statement renews: MariaDB goes through the whole list for each of them. */
 const MOST_RENEWED = 50;
-/** How many holds whose rows are locked are renewed by themselves at a time: each may wait on a connection of the pool. */
+/**
+ * How many holds whose rows are locked are renewed by themselves at a time: each may wait on a connection of the pool.
+ */
 const MOST_ALONE = 2;
 /** How long it may take to show a lock, in milliseconds. */
 const SHOW_MS = 1_000;
@@ -40,8 +42,8 @@ export class MySqlLocks extends DatabaseLocks<MySqlDatabase, MySqlKeys> {
   }
 
   /**
-   * A hold whose row is locked is renewed by itself, so that the others do not wait for that row. What there is no time for stays unanswered,
-   * and what was in a statement that failed. Rejects where all statements failed.
+   * Renews holds. A hold whose row is locked is renewed by itself, so that the others do not wait for that row. A hold
+   * stays unanswered where no time is left, or where its statement failed. Rejects where all statements failed.
    */
   async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
     const giveUpAt = performance.now() + leastLimitOf(holds);

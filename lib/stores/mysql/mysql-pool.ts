@@ -1,17 +1,17 @@
 import type { Answered } from '../sql/dialect.js';
 
-/** What of the options of a pool changes how replies are read. */
+/** The options of a statement that keep a pool's options from changing how replies are read. */
 export interface StatementOptions {
   readonly sql: string;
   readonly values?: readonly unknown[];
   readonly rowsAsArray: false;
   readonly nestTables: false;
   readonly namedPlaceholders: false;
-  /** A function, since the driver prefers that of the pool to anything else. */
+  /** A function, since the driver prefers the pool's own `typeCast` to anything else. */
   readonly typeCast: (field: unknown, next: () => unknown) => unknown;
 }
 
-/** What the store uses of a connection of a pool. */
+/** The part of a connection of a pool that the store uses. */
 export interface MySqlConnection {
   readonly threadId?: number | null;
   execute(options: StatementOptions, answered: Answered): unknown;
@@ -29,7 +29,10 @@ export interface CallbackPool {
   readonly config: { readonly connectionLimit?: number; readonly connectionConfig: { readonly database?: string | undefined } };
 }
 
-/** A pool of `mysql2`, with callbacks or promises. Recognized by what it can do, so that pools of another copy of `mysql2` are accepted. */
+/**
+ * A pool of `mysql2`, with callbacks or promises. Recognized by its methods, so that pools of another copy of `mysql2`
+ * are accepted.
+ */
 export interface MySqlPool {
   getConnection(...args: never[]): unknown;
   execute(...args: never[]): unknown;

@@ -15,8 +15,8 @@ export function showing(condition: string, table: string): string {
 }
 
 /**
- * A column of an answer, which is one of a few. Throws a `LockStoreError` for anything else: who takes it for the last of them may end a lock
- * that is held.
+ * A column of an answer that has one of a few values. Throws a `LockStoreError` for any other value: a caller that
+ * takes it for the last of `answers` may end a lock that is held.
  */
 export function oneOf<const Answer extends string>(row: Row | undefined, column: string, answers: readonly Answer[], key: string): Answer {
   const found = answers.find((answer) => answer === String(row?.[column]));
@@ -26,12 +26,12 @@ export function oneOf<const Answer extends string>(row: Row | undefined, column:
   return found;
 }
 
-/** Reads the answer of an operation that did something or not. Throws likewise. */
+/** Reads the answer of an operation that did something or not. Throws a `LockStoreError` for any other value. */
 export function readFlag(row: Row, key: string): boolean {
   return oneOf(row, 'answer', ['0', '1'], key) === '1';
 }
 
-/** A column that is a whole number. Throws likewise. */
+/** A column that is a whole number. Throws a `LockStoreError` for any other value. */
 export function numberOf(row: Row | undefined, column: string, key: string): number {
   const text = String(row?.[column]);
   if (!/^-?\d+$/.test(text)) {

@@ -6,7 +6,7 @@ import { TABLES } from './tables.js';
 
 const listOf = (names: readonly string[]): string => names.map((name) => `'${name}'`).join(', ');
 
-/** What a database has of the schema. The value of both is its name. */
+/** The parts of the schema that a database has. The value of both statements is the name of the database. */
 export const PROCEDURES_FOUND = `SELECT routine_name AS name, sql_mode AS mode FROM information_schema.routines
 WHERE routine_schema = ? AND routine_name IN (${listOf(PROCEDURES.map((procedure) => procedureName(procedure)))}) LIMIT 1000`;
 export const COLUMNS_FOUND = `SELECT c.table_name AS table_name, c.column_name AS column_name, c.data_type AS data_type, t.engine AS engine
@@ -32,7 +32,7 @@ export function readSchema(procedures: readonly Row[], columns: readonly Row[], 
   };
 }
 
-/** Throws `LockConfigurationError` where something is missing, or may not be seen, or was made with another `sql_mode`. */
+/** Throws `LockConfigurationError` where a part is missing, or may not be seen, or was made with another `sql_mode`. */
 export function checkSchema({ isWhole, strange, mode }: FoundSchema, database: string): void {
   if (strange.length > 0) {
     throw strangeMode(mode, database);

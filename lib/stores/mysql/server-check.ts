@@ -2,7 +2,7 @@ import { LockConfigurationError } from '../../core/words/errors.js';
 import { productIn, type Product } from '../kit/product.js';
 import type { Row } from '../sql/dialect.js';
 
-/** What a server is asked at the start. */
+/** The question to a server at the start. */
 export const CHECK = `SELECT version() AS version, @@innodb_flush_log_at_trx_commit AS flushes, @@read_only AS is_read_only LIMIT 1`;
 
 /** Whether it takes no writes of this user, as an expression: some may write to a server that is read-only. */
@@ -36,7 +36,7 @@ export function serverWarnings(row: Row): string[] {
   return warnings;
 }
 
-/** Aurora alone has a row here. Its version is else that of MySQL. */
+/** Aurora alone has a row here. Its version is otherwise the version of MySQL. */
 export const AURORA = `SHOW GLOBAL VARIABLES LIKE 'aurora_version'`;
 
 const TIDB = 'TiDB has no stored procedures, and these locks are made of them: ensureSchema() fails there. Keep them in another database.';
@@ -51,7 +51,7 @@ const PRODUCTS = [
   [/^(\d[\d.]*)/, 'MySQL'],
 ] as const;
 
-/** What the server is, by its version; undefined where that does not say. */
+/** The product of a server, by its version; undefined where the version does not say. */
 export function productBy(version: string, isAurora: boolean): Product | undefined {
   const found = productIn(version, PRODUCTS);
   return found && isAurora ? { ...found, name: 'Aurora' } : found;

@@ -11,12 +11,18 @@ import { IS_HONEST, LATER, NOW } from './tables.js';
 const PAUSE_MS = 2_000;
 /** How many such keys are remembered: others try in vain, which costs one statement. */
 const MOST_REFUSED = 1_000;
-/** For how long no plain statement is sent where one did not commit by itself, in milliseconds: its connection was ended. */
+/**
+ * For how long no plain statement is sent after one did not commit by itself, in milliseconds: its connection was
+ * ended.
+ */
 const UNCOMMITTED_MS = 60_000;
-/** How old the estimate of the server's clock may be by which a grant is refused that comes late, in milliseconds; the procedure renews it. */
+/**
+ * How old the estimate of the server's clock, which refuses late grants, may be, in milliseconds; the procedure renews
+ * the estimate.
+ */
 const CLOCK_MS = 10_000;
 
-/** What a plain statement did. */
+/** The effect of a plain statement. */
 interface Change {
   readonly affectedRows: number;
   /** A text where the options of the pool say so. */
@@ -24,11 +30,11 @@ interface Change {
 }
 
 /**
- * The two operations of a lock that nobody else wants, each as one plain statement: they cost the server half of what
- * the procedures do. Where such a statement changes nothing, the procedure is called. They write what the procedures
- * write, and have their times from the beginning of the statement, which may wait for the row: a lease is never longer
- * than its ttl from the grant on. Where the clock of the session does not follow that of the server, they change
- * nothing.
+ * The two operations of a lock that nobody else wants, each as one plain statement: they cost the server half of the
+ * procedures. Where such a statement changes nothing, the procedure is called. The statements write the same rows as
+ * the procedures, and have their times from the beginning of the statement, which may wait for the row: a lease is
+ * never longer than its ttl from the grant on. Where the clock of the session does not follow the clock of the server,
+ * they change nothing.
  */
 export class ShortCuts {
   readonly #database: MySqlDatabase;
@@ -63,7 +69,7 @@ export class ShortCuts {
     return (await this.#try(this.#releasing, hold, (row) => releasingValues(row, hold, this.#process))) !== undefined;
   }
 
-  /** What a statement did; undefined where it changed nothing, or is not worth a try. */
+  /** The effect of a plain statement; undefined where it changed nothing, or is not worth a try. */
   async #try(
     sql: string,
     { key, limitMs }: HoldRecord,
@@ -109,7 +115,10 @@ export class ShortCuts {
   }
 }
 
-/** Grants a lock that is free, and that nobody waits for. The fence is what the server calls the inserted id; 0 where it granted nothing. */
+/**
+ * Grants a lock that is free, and that nobody waits for. The fence comes back as the server's inserted id; 0 where
+ * nothing was granted.
+ */
 export function grantingStatement(table: string): string {
   const isFree = `ends <= ${NOW} AND queue IS NULL AND done_ends <= ${NOW} AND fence <= ${MOST_FENCE - 2 * MOST_FENCES}`;
   // The assignments are made from left to right: the first one decides, and tells the others by the inserted id.

@@ -1,4 +1,7 @@
-/** What the names of all tables and procedures begin with. They are in the database of the pool, beside the tables of the application. */
+/**
+ * The prefix of the names of all tables and procedures. They are in the database of the pool, beside the tables of the
+ * application.
+ */
 export const NAMES = 'distributed_lock_';
 
 /** The table of locks. */
@@ -6,7 +9,7 @@ export const LEASE = `${NAMES}lease`;
 /** The table of done marks. */
 export const DONE = `${NAMES}done`;
 
-/** The name of a table or procedure, with that of its database where one is given. */
+/** The name of a table or procedure, with the name of its database where one is given. */
 export function qualified(name: string, database: string | undefined): string {
   return database === undefined ? name : `\`${database.replaceAll('`', '``')}\`.${name}`;
 }
@@ -30,8 +33,8 @@ const MOST_BEHIND = 1_000_000;
 const ELAPSED = 'TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))';
 
 /**
- * The clock in µs since 1970 for what only shows it, and needs no right to a procedure. It is that of the session only
- * where the server was started with `sysdate-is-now`.
+ * The clock in µs since 1970, for code that only shows it; it needs no right to a procedure. It is the clock of the
+ * session only where the server was started with `sysdate-is-now`.
  */
 export const SHOWN_CLOCK = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', TIMESTAMPADD(MICROSECOND, ${ELAPSED}, UTC_TIMESTAMP(6)))`;
 
@@ -39,8 +42,8 @@ export const SHOWN_CLOCK = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', TIMESTAMPAD
 export const IS_HONEST = `${ELAPSED} BETWEEN 1 AND ${MOST_BEHIND}`;
 
 /**
- * The clock now, for what must not be too early where the clock of the session stands still. It is within a second of
- * `NOW`, also where the time zone of the session has a change of its offset between the two.
+ * The clock now, for times that must not be too early where the clock of the session stands still. It is within a
+ * second of `NOW`, also where the time zone of the session has a change of its offset between the two.
  */
 export const LATER = `(${NOW} + least(greatest(${ELAPSED}, 0), ${MOST_BEHIND}))`;
 
@@ -50,9 +53,9 @@ export function fromNow(ms: string | number): string {
 }
 
 /**
- * How long a queue stays that no acquire refreshes, in milliseconds, and when a place refreshes it. Longer than on other stores: a process
- * looks for its turns with one query for all of its keys, and asks for each of them only to refresh the queue. Processes that have
- * ended are skipped at once, or after the time of a reservation.
+ * How long a queue stays that no acquire refreshes, in milliseconds, and when a place refreshes it. The times are
+ * longer than on other stores: a process polls for its turns with one query for all of its keys, and asks for a single
+ * key only to refresh the queue. Processes that have ended are skipped at once, or after the time of a reservation.
  */
 export const QUEUE_MS = 180_000;
 export const REFRESH_MS = 60_000;
@@ -73,8 +76,8 @@ export const REFRESH_MS = 60_000;
  * | `queue`, `queue_ends` | `;<place>;<place>;`, first come first, and until when the queue stays |
  * | `done_ends` | until when there may be done marks of this key |
  *
- * A place is called `<process>:<name>`, with `~` behind it where its process polls, because nothing can wake it. `holds`, `turn` and `queue`
- * are NULL where they are empty.
+ * A place is called `<process>:<name>`, with `~` behind it where its process polls, because nothing can wake it.
+ * `holds`, `turn` and `queue` are NULL where they are empty.
  *
  * `done` has a row per hold that was released while it was unanswered: the first answer, and until when it is kept.
  */

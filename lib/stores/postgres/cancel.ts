@@ -5,7 +5,7 @@ import type { PoolState, PostgresClient } from './postgres-pool.js';
 const LONGEST_MS = 1_000;
 const PAUSE_MS = 100;
 
-/** What is used of a `pg.Client` that was not connected yet. */
+/** The part that is used of a `pg.Client` that was not connected yet. */
 interface Canceller {
   readonly host: string;
   readonly port: number;

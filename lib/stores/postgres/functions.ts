@@ -11,7 +11,7 @@ import { AWAIT_ROW, RENEW } from './functions/renew.js';
 import type { SqlFunction } from './functions/sql-function.js';
 import { NUMBERED, PURGE, TIDY } from './functions/upkeep.js';
 
-/** What operations are made of. Each function stands after those that it uses. */
+/** The functions that operations are made of. Each function stands after those that it uses. */
 const PARTS: readonly string[] = [
   LOCKED,
   KEEP,
@@ -29,7 +29,8 @@ const PARTS: readonly string[] = [
 ];
 
 /**
- * The operations of the store, as functions of the schema: what the scripts are to the Redis store. `LockOperations` says what each does.
+ * The operations of the store, as functions of the schema, as the scripts are the operations of the Redis store.
+ * `LockOperations` describes each of them.
  *
  * Each operation locks the row of its key. Then it reads the clock and the done marks in statements of their own, which
  * see what was committed while it waited. Where the isolation level of a session is higher than READ COMMITTED they see
@@ -45,9 +46,9 @@ export const FUNCTIONS: readonly string[] = [
 ];
 
 /**
- * Drops what earlier sources of this version called otherwise, or with other parameters. The types of the parameters are named too, so that no
- * function of the user is dropped. A released version that renames an operation has to raise `SCHEMA_VERSION` instead,
- * since older processes call it.
+ * Drops functions that earlier sources of this version named otherwise, or gave other parameters. The types of the
+ * parameters are named too, so that no function of the user is dropped. A released version that renames an operation
+ * has to raise `SCHEMA_VERSION` instead, since older processes call the old name.
  */
 export const FORMER = `DROP FUNCTION IF EXISTS SCHEMA.pass(text, text, text, text, bigint, text, text, boolean, text, boolean, bigint);
 DROP FUNCTION IF EXISTS SCHEMA.give(SCHEMA.lease, text, text, text, bigint, text, text);

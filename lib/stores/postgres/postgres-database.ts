@@ -126,13 +126,13 @@ export class PostgresDatabase extends Database<PostgresKeys, Listener> {
   #newClient(): ListeningClient {
     const Client = this.#pool.Client as new (options: object) => ListeningClient;
     const { options } = this.#pool as { options: { password?: unknown } };
-    // The pool hides its password from those who copy its options.
+    // The pool hides its password from code that copies its options.
     const address = this.#address || { ...options, password: options.password };
     return new Client(typeof address === 'string' ? { connectionString: address } : address);
   }
 }
 
-/** Keys have the collation of C, so that those of one prefix stand together. */
+/** Keys have the collation of C, so that the keys of one prefix stand together. */
 const HELD_ROWS = `SELECT key, SCHEMA.inspect(key) AS stored FROM SCHEMA.lease
 WHERE key > $1 AND key < $2 AND owner IS NOT NULL AND ends > clock_timestamp() ORDER BY key LIMIT 1000`;
 

@@ -11,7 +11,7 @@ import { isInside, settle } from './transaction-status.js';
 /** The server's time in ms since 1970. */
 export const NOW = '(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000)::bigint';
 
-/** In another encoding, the server would take the bytes of a key for those of another one. */
+/** In another encoding, the server would take the bytes of a key for the bytes of another key. */
 const ENCODING = 'pg_catalog.pg_client_encoding()';
 
 /** SQLSTATE codes that no repetition changes: https://www.postgresql.org/docs/current/errcodes-appendix.html. */
@@ -22,9 +22,14 @@ const CONFLICT = /^40(001|P01)$/;
 const LOCKED = '55P03';
 /** The server has no connection left. */
 const FULL = '53300';
-/** The connection was ended, here or behind a pool on the way (58000): the last statement may have been committed before. */
+/**
+ * The connection was ended, by this side or behind a pool on the way (58000): the last statement may have been
+ * committed before.
+ */
 const ENDED = /^(08|25P0[34]|40003|57000|57P|58000|XX)/;
-/** What ends the connection, in the languages that say it so. */
+/**
+ * The severities that end the connection, as the server writes them in English and in languages with the same words.
+ */
 const FATAL = /^(FATAL|PANIC)$/;
 /** The statement was sent into a transaction of somebody else that had failed. Nothing was done. */
 const ABORTED = '25P02';
@@ -33,7 +38,7 @@ const UNFIT = /^(25|57014)/;
 /** The user lacks a right, or a policy hides rows from it. */
 const NO_RIGHT = '42501';
 
-/** The last user of the connection left it in a state in which nothing of ours is carried out. */
+/** The last user of the connection left it in a state in which no statement of this library is carried out. */
 class Unfit extends Error {}
 
 /** PostgreSQL by a pool of `pg`, with the locks in a schema. */
@@ -76,7 +81,7 @@ export class PostgresDialect implements Dialect<PostgresClient> {
       answered(new Unfit());
       return;
     }
-    // Its commit did not wait for a standby, because an administrator cancelled that wait.
+    // The commit of the statement did not wait for a standby, because an administrator cancelled that wait.
     let isLocal = false;
     const noticed = (notice: Error): void => {
       isLocal ||= isLocalOnly(notice);
@@ -87,7 +92,7 @@ export class PostgresDialect implements Dialect<PostgresClient> {
       if (error) {
         answered(error);
       } else if (isInside(client) || (values && (result.rows[0]?.['encoding'] ?? 'UTF8') !== 'UTF8')) {
-        // A BEGIN was on its way when it was sent. What it did ends with that transaction.
+        // A BEGIN was on its way when the statement was sent. The effect of the statement ends with that transaction.
         answered(new Unfit());
       } else {
         answered(isLocal ? new NotReplicated() : undefined, result.rows);
@@ -109,8 +114,8 @@ export class PostgresDialect implements Dialect<PostgresClient> {
   }
 
   /**
-   * A script that failed leaves its transaction open. A connection to a standby would be the next one that the pool gives: another one may
-   * lead to the new primary.
+   * A script that failed leaves its transaction open. A connection to a standby would be the next one that the pool
+   * gives; a new connection may lead to the new primary.
    */
   mayStay(error: Error, { values }: Sql): boolean {
     const state = stateOf(error) ?? '';

@@ -12,9 +12,9 @@ import { poolOf, type PostgresPool } from './postgres-pool.js';
  * of the pools. So every process has to pass the same databases in the same order; each of several databases remembers
  * its number. Waiters are notified of their turn, first come first served.
  *
- * The pools are of `pg`, and are never closed. Each operation is one statement outside of any transaction. The tables
- * are made by `ensureSchema()`, or by hand with what `schemaSql()` returns. Throws `LockConfigurationError` where
- * something else than a pool is passed.
+ * The pools are of `pg`, and are never closed. Each operation is one statement outside of any transaction.
+ * `ensureSchema()` makes the tables; or run the SQL of `schemaSql()` by hand. Throws `LockConfigurationError` for
+ * anything but a pool.
  */
 export class PostgresLockStore extends DatabaseStore<PostgresKeys> implements LockStore, Messages {
   /** Undefined where no database is listened to. */

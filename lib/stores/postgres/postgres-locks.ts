@@ -23,7 +23,7 @@ export class PostgresLocks extends DatabaseLocks<PostgresDatabase, PostgresKeys>
       ttlsMs: holds.map(({ ttlMs }) => Math.ceil(ttlMs)),
       bys: holds.map(({ by }) => storedBy(by)),
       lingering: holds.map(({ lingering }) => lingering),
-      // Half of what the process waits: its answer for the others has to come in time.
+      // Half of the time that the process waits: its answer for the other holds has to come in time.
       waitMs: Math.floor(Math.min(limitMs / 2, MOST_WAIT_MS)),
     };
     return this.database.calls.call(OPERATIONS.RENEW, args, { key: holds[0]?.key ?? '', limitMs });

@@ -1,6 +1,6 @@
 import type { Row } from '../sql/dialect.js';
 
-/** What the store uses of a connection of a pool. */
+/** The part of a connection of a pool that the store uses. */
 export interface PostgresClient {
   query(
     text: string,
@@ -9,10 +9,10 @@ export interface PostgresClient {
   ): void;
   on(event: 'error' | 'notice', listener: (error: Error) => void): unknown;
   removeListener(event: 'error' | 'notice', listener: (error: Error) => void): unknown;
-  /** What a request to cancel a statement names. */
+  /** The number and the key of the server's process, by which a statement is cancelled. */
   readonly processID?: unknown;
   readonly secretKey?: unknown;
-  /** `'I'` outside of a transaction. What has only the connections of the store, such as PGlite, need not have it. */
+  /** `'I'` outside of a transaction. A pool that only the store uses, such as PGlite, need not have it. */
   getTransactionStatus?(): string | null;
   /** Returns the connection to the pool, or ends it. */
   release(end?: boolean | Error): void;
@@ -27,7 +27,7 @@ export interface PostgresPool {
   readonly options: object;
 }
 
-/** What else a pool of `pg` has. */
+/** The further members of a pool of `pg`. */
 export interface PoolState {
   readonly options: { readonly max?: number; readonly connectionTimeoutMillis?: number };
   readonly totalCount?: number;
@@ -35,7 +35,7 @@ export interface PoolState {
   readonly Client?: unknown;
 }
 
-/** What a user passed, where it is a pool. */
+/** The pool that a user passed; undefined where the value is no pool. */
 export function poolOf(value: unknown): PostgresPool | undefined {
   const pool = value as Partial<PostgresPool> | null | undefined;
   const methods = [pool?.connect, pool?.query, pool?.on];

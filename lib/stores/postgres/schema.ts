@@ -9,18 +9,21 @@ import { TABLES } from './tables.js';
 /** Rises with every change of the tables and functions that processes of another version could not work with. */
 export const SCHEMA_VERSION = 1;
 
-/** Rises with every other change of them: an older process leaves alone what a newer one has made. */
+/**
+ * Rises with every other change of the functions and tables: an older process leaves alone what a newer process has
+ * made.
+ */
 const SCHEMA_REVISION = 5;
 
-/** All that a schema of ours has, but the function `version`. `SCHEMA` stands for its name. */
+/** All parts of a schema of this library, but the function `version`. `SCHEMA` stands for its name. */
 const PARTS = [TABLES, FORMER, ...FUNCTIONS, ROW_LOCK];
 
 /** Which source a schema was made from: the end of its `version()`. It changes also where `SCHEMA_VERSION` does not. */
 const FINGERPRINT = createHash('sha256').update(PARTS.join()).digest('hex').slice(0, 16);
 
 /**
- * Asks whether a schema has what this library would make, or something later of the same version. `$1` is the schema,
- * `$2` the fingerprint, and `$3` the revision.
+ * Asks whether a schema has the parts that this library would make, or later parts of the same version. `$1` is the
+ * schema, `$2` the fingerprint, and `$3` the revision.
  */
 const MADE = `
 SELECT EXISTS (
@@ -39,8 +42,8 @@ export function madeQuery(schema: string): Sql {
 }
 
 /**
- * The SQL that creates or updates the tables and functions of the locks, for those who migrate by hand: what
- * `ensureSchema()` runs. It may be run again, and drops no data. It is a transaction of its own. Throws
+ * The SQL that creates or updates the tables and functions of the locks, for those who migrate by hand:
+ * `ensureSchema()` runs it. It may be run again, and drops no data. It is a transaction of its own. Throws
  * `LockConfigurationError` where the name of the schema would have to be escaped.
  */
 export function schemaSql(options: SchemaOptions = {}): string {
@@ -49,7 +52,10 @@ export function schemaSql(options: SchemaOptions = {}): string {
   return [begin(schema), ...PARTS, COMMIT].map((sql) => qualified(sql, schema)).join('\n\n');
 }
 
-/** Processes that make a schema at once do so one after the other, and none undoes what a later version has made. */
+/**
+ * Processes that make a schema at once do so one after the other, and none undoes the parts that a later version has
+ * made.
+ */
 function begin(schema: string): string {
   return `BEGIN;
 

@@ -6,7 +6,7 @@ import { SCHEMA_VERSION } from './schema.js';
 /** The oldest version of PostgreSQL that has everything the functions use. */
 const OLDEST = 120_000;
 
-/** What a server is asked at the start; `$1` is the schema. */
+/** The question to a server at the start; `$1` is the schema. */
 export const CHECK = `
 SELECT current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding,
   concat_ws(' and ', CASE current_setting('fsync') WHEN 'off' THEN 'fsync' END, CASE current_setting('synchronous_commit') WHEN 'off' THEN 'synchronous_commit' END) AS off,
@@ -78,7 +78,10 @@ export function checkVersion(version: number, schema: string): void {
   }
 }
 
-/** What shows the product, as columns of a statement: Aurora has a function of its own, and the others a version of their own. */
+/**
+ * The columns of a statement that show the product: Aurora has a function of its own, and the others a version of their
+ * own.
+ */
 export const PRODUCT = `version() AS product, (to_regproc('aurora_version') IS NOT NULL)::text AS is_aurora`;
 
 const COCKROACH =
@@ -94,7 +97,7 @@ const PRODUCTS = [
   [/^PostgreSQL (\S+)/, 'PostgreSQL'],
 ] as const;
 
-/** What the server is, by the columns of PRODUCT; undefined where they do not say. */
+/** The product of a server, by the columns of PRODUCT; undefined where they do not say. */
 export function productBy({ product, is_aurora: isAurora }: Row): Product | undefined {
   const found = productIn(String(product), PRODUCTS);
   return found && isAurora === 'true' ? { ...found, name: 'Aurora' } : found;

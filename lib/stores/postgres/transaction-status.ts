@@ -1,7 +1,7 @@
 import { ignore } from '../sql/statement.js';
 import type { PostgresClient } from './postgres-pool.js';
 
-/** How long a connection may take to answer what its last user sent, in milliseconds. */
+/** How long a connection may take to answer the statements of its last user, in milliseconds. */
 const SETTLE_MS = 1_000;
 
 /** Whether the connection is inside a transaction, as far as its answers until now say. */
@@ -9,7 +9,7 @@ export function isInside(client: PostgresClient): boolean {
   return (client.getTransactionStatus?.() ?? 'I') !== 'I';
 }
 
-/** Waits until a connection has answered what its last user sent: it may be a COMMIT. */
+/** Waits until a connection has answered the statements of its last user: one may be a COMMIT. */
 export function settle(client: PostgresClient, settled: () => void): void {
   let isOver = false;
   const end = (): void => {

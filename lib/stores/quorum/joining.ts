@@ -7,8 +7,8 @@ import type { QuorumServer } from './members/quorum-server.js';
 import { majorityOf } from './votes/verdicts.js';
 
 /**
- * Adds a hold in all servers; false where a majority says that the lock has ended. A hold that only a minority has let in is taken out
- * there. Where it is unknown, the caller releases it.
+ * Adds a hold in all servers; false where a majority says that the lock has ended. If only a minority joined, the join
+ * is undone there. If the outcome is unknown, core releases the hold.
  */
 export async function joinAll(quorum: Quorum, hold: HoldRecord): Promise<boolean> {
   const { key, id, ttlMs, limitMs } = hold;
@@ -26,7 +26,7 @@ export async function joinAll(quorum: Quorum, hold: HoldRecord): Promise<boolean
         () => undefined,
       );
       if (!answer.counts) {
-        // What a restarted server remembers may be a lock that has ended.
+        // The lock that a restarted server remembers may have ended.
         throw quorum.membership.notCounted(server);
       }
     }

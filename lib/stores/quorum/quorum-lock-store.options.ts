@@ -7,9 +7,10 @@ import { checkSource, isCluster, type RedisSource } from '../redis/connection/re
 /** Options of the quorum store. */
 export interface QuorumLockStoreOptions {
   /**
-   * The longest lease that may be asked for: a longer `ttl` is refused, and a `minHold` that would need one. The votes of a server
-   * that restarted count again when twice this time and two seconds have passed, since it may have forgotten leases that are still
-   * running. It has to be the same in all processes: where it is not, the longest counts, and the others warn. Default: `'60s'`.
+   * The longest lease that may be asked for: a longer `ttl` is refused, and so is a `minHold` that would need a longer
+   * lease. The votes of a server that restarted count again when twice this time and two seconds have passed, since the
+   * server may have forgotten leases that are still running. The option has to be the same in all processes: where it
+   * is not, the longest counts, and the others warn. Default: `'60s'`.
    */
   longestLease?: Duration | undefined;
   /** User and password, read anew for each connection to each server, as those of `RedisLockStore`. */
@@ -56,7 +57,7 @@ export function checkSources(sources: readonly RedisSource[]): readonly RedisSou
   return given.map((source) => checkServer(source));
 }
 
-/** What Sentinel clients have, and single servers do not; clients keep their options. */
+/** The options that Sentinel clients have, and single servers do not; clients keep their options. */
 interface ClientTraits {
   readonly sentinels?: unknown;
   readonly options?: { readonly sentinels?: unknown };

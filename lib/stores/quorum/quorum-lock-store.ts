@@ -38,11 +38,12 @@ import { Waits } from './votes/waits.js';
 
 /**
  * Locks in a majority of independent Redis servers: the algorithm Redlock
- * (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/), with fences that rise over any two grants. Any
- * minority of the servers may be away, slow or empty. Waiting processes poll every 5 to 250 ms; there is no queue, and they take turns.
+ * (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/), with fences that rise over any two
+ * grants. Any minority of the servers may be away, slow or empty. Waiting processes poll every 5 to 250 ms; there is no
+ * queue, and they take turns.
  *
- * Given clients, it makes two connections of its own from each and never closes or changes those clients. The servers must not
- * be replicas of each other, and each must be configured not to evict.
+ * Given clients, it makes two connections of its own from each and never closes or changes those clients. The servers
+ * must not be replicas of each other, and each must be configured not to evict.
  */
 export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
   readonly tickets: Tickets = this;
@@ -67,7 +68,10 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
   #readOnly = false;
   #warn: (message: string) => void = () => undefined;
 
-  /** Takes an odd number of servers, at least 3. Throws `LockConfigurationError` for others, and for unknown options. */
+  /**
+   * Takes an odd number of servers, at least 3. Throws `LockConfigurationError` for another number, and for unknown
+   * options.
+   */
   constructor(sources: readonly RedisSource[], options: QuorumLockStoreOptions = {}) {
     const { longestLeaseMs, credentials } = checkQuorumOptions(options);
     this.#origins = checkSources(sources).map((source) => ({ source, credentials }));
@@ -94,7 +98,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
       });
       this.#refuseClosed(quorum);
     } catch (error) {
-      // What fails because it was closed says less.
+      // An operation that fails because the quorum was closed has an error that says less.
       this.#refuseClosed(quorum);
       await this.close();
       throw error;
@@ -199,7 +203,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
     return quorum;
   });
 
-  /** Also where the store was opened again after `quorum` was closed. */
+  /** Throws also where the store was opened again after `quorum` was closed. */
   #refuseClosed(quorum = this.#quorum): void {
     if (this.#closed || quorum !== this.#quorum) {
       throw new LockConfigurationError('QuorumLockStore was closed. Make a new one for new locks.');

@@ -41,7 +41,7 @@ export class Quorum {
     return this.#isOpen;
   }
 
-  /** What the clocks of a majority read, in ms since 1970. */
+  /** The time of the clocks of a majority, in ms since 1970. */
   get clockMs(): number | undefined {
     return clockOf(this.servers);
   }
@@ -51,7 +51,10 @@ export class Quorum {
     return Math.max(0, (this.clockMs ?? Date.now()) - fence / 1_000);
   }
 
-  /** Connects, and resolves when each server was checked or did not answer in time: with the failures of those that are of no use. */
+  /**
+   * Connects, and resolves when each server was checked or did not answer in time: with the failures of the servers
+   * that are of no use.
+   */
   open(): Promise<readonly (Failure | undefined)[]> {
     return (this.#opening ??= this.membership.open().then((failures) => {
       this.#isOpen = true;
@@ -71,8 +74,8 @@ export class Quorum {
   }
 
   /**
-   * Asks all servers. Resolves with the first verdict of `judge` on the answers so far, of which `missing` more may come, and
-   * rejects when too few can answer.
+   * Asks all servers. Resolves with the first verdict of `judge` on the answers so far, of which `missing` more may
+   * come, and rejects when too few servers can answer.
    */
   ask<T, V>(
     key: string,

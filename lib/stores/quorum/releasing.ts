@@ -5,9 +5,9 @@ import { isOne } from '../redis/scripts/redis-commands.js';
 import { majorityOf } from './votes/verdicts.js';
 
 /**
- * Takes a hold out of all servers; what a majority says of it. `vote` is the name that it has there. A server that may
- * still let it in keeps a done mark. Once a majority has answered, the command is repeated for the others; where too
- * few answer, the caller repeats it for all.
+ * Takes a hold out of all servers; resolves with the verdict of a majority. `vote` is the name that the hold has there.
+ * A server that may still let it in keeps a done mark. Once a majority has answered, the command is repeated for the
+ * others; where too few answer, the caller repeats it for all.
  */
 export function releaseAll(quorum: Quorum, { key, id, ttlMs, limitMs, unanswered }: HoldRecord, vote: string): Promise<boolean> {
   const ask = (server: QuorumServer, isRepeated = false): Promise<Answer> => {

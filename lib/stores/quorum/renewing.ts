@@ -7,10 +7,16 @@ import type { QuorumServer } from './members/quorum-server.js';
 import { attemptOf } from './votes/quorum-commands.js';
 import { majorityOfEach } from './votes/verdicts.js';
 
-/** For how long the owner is said to have waited, in milliseconds. It has the lock already, so it goes before all that wait. */
+/**
+ * The time that the owner is said to have waited, in milliseconds. It has the lock already, so it goes before all
+ * processes that wait.
+ */
 const FIRST_MS = 24 * 60 * 60 * 1_000;
 
-/** Renews in all servers, with one command for each; what a majority says of each hold, and undefined where there is none. */
+/**
+ * Renews in all servers, with one command for each. Resolves with the verdict of a majority for each hold, and
+ * undefined where there is no majority.
+ */
 export function renewAll(quorum: Quorum, grants: Grants, holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
   const key = holds[0]?.key ?? '';
   const command = quorum.commands.renew(holds.map((hold) => ({ ...hold, id: grants.voteOf(hold.id) })));
@@ -42,12 +48,14 @@ export function renewAll(quorum: Quorum, grants: Grants, holds: readonly HoldRec
 }
 
 /**
- * The hold at a server that denied it while a majority confirmed it. That server may have a vote that came late, with
- * another fence; or none, where another owner had its vote at the grant, or where it was away or was emptied since. It
- * votes now if it is free: its done mark refuses that once the hold was released, since the hold is unanswered there,
- * and its time once the renewal is long over. A hold that joined by a ticket joins there; where the lock is not there,
- * it votes as well: the hold that was granted may have left. The lock is what it was: who holds it, since when, and for
- * how long.
+ * Restores the hold at a server that denied it while a majority confirmed it. That server may have a vote that came
+ * late, with another fence. Or it has none: another owner had its vote at the grant, or it was away or was emptied
+ * since.
+ *
+ * The server votes now if it is free. Two things keep it from voting late: its done mark once the hold was released,
+ * since the hold is unanswered there; and the latest time of the command, once the renewal is long over. A hold that
+ * joined by a ticket joins there; where the lock is not there, the server votes for it as well: the hold that was
+ * granted may have left. The lock stays as it was: its holder, since when, and for how long.
  */
 async function mend(
   { commands }: Quorum,
@@ -70,7 +78,7 @@ async function mend(
   const now = performance.now();
   const leftMs = endsAt - now;
   if (leftMs > 0) {
-    // A renewal asks for less than what is left where it only confirms a lease.
+    // A renewal that only confirms a lease asks for less than the rest of the lease.
     const ttlMs = hold.lingering ? hold.ttlMs : Math.max(hold.ttlMs, leaseEndsAt - now);
     const request = { hold: { ...hold, by, ttlMs }, attempt, fence: hold.fence, waitedMs: FIRST_MS, ageMs: now - since };
     await server.admit(hold.id, (latest) => commands.vote(request, latest), leftMs);

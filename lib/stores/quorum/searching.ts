@@ -6,8 +6,8 @@ import { heldOf, searchKeys } from '../redis/search.js';
 import { majorityAmong } from './votes/verdicts.js';
 
 /**
- * Searches so many servers, one after the other, that any majority is met; each key that is found there is looked up on all of them. Throws
- * what the first server failed with, where too many are away.
+ * Searches servers, one after the other, until they include a server of every majority; each key that is found there is
+ * looked up on all servers. Throws the error of the first server that failed, where too many are away.
  */
 export async function* searchAll(
   origins: readonly RedisOrigin[],
@@ -24,7 +24,7 @@ export async function* searchAll(
       for await (const keys of searchKeys(connection, names, prefix)) {
         const fresh = keys.filter((key) => !seen.has(key));
         const held = await heldOf(fresh, inspect);
-        // Those that could not be looked up are found again on the next server.
+        // Keys that could not be looked up are found again on the next server.
         fresh.forEach((key) => seen.add(key));
         yield held;
       }

@@ -18,7 +18,7 @@ export function tooFew(key: string, servers: number, failures: readonly Failure[
   }
   const subject = key === '' ? '' : `Lock "${key}": `;
   const why = failures.length > most ? `no more than ${most} may be missing` : 'the others do not agree';
-  // A right that is missing for one key of several is no reason to fail the others, who can see that by it.
+  // Pass the NOPERM error on as cause: the caller then retries key by key.
   const cause = failures.find(({ error }) => isForbidden(error)) ?? failures[0];
   const reasons = failures.map(({ server, error }) => `${server.name}: ${reasonOf(error)}`);
   return new LockStoreError(
@@ -29,7 +29,7 @@ export function tooFew(key: string, servers: number, failures: readonly Failure[
   );
 }
 
-/** The same error with the name of the server. */
+/** A copy of the error, with the name of the server. */
 export function atServer({ server, error }: Failure): LockError {
   const detail = `${server.name} of the quorum: ${error.detail}`;
   const { cause } = error;

@@ -7,8 +7,9 @@ const KEPT_MS = 60_000;
 const CLEANING_MS = 1_000;
 
 /**
- * The names by which servers know holds of which a grant was withdrawn. The withdrawal may arrive late, or twice, while the caller
- * tries again with the same hold. It then asks under another name, so that an old withdrawal cannot end a later grant.
+ * The names by which servers know holds whose grant was withdrawn. The withdrawal may arrive late, or twice, while the
+ * caller tries again with the same hold. The caller then asks under another name, so that an old withdrawal cannot end
+ * a later grant.
  */
 export class HoldNames {
   /** By the id of the hold. */

@@ -4,9 +4,9 @@ import { checkCredentials, type CredentialsFunction } from './connection/credent
 /** Options of the Redis store. */
 export interface RedisLockStoreOptions {
   /**
-   * How many replicas must have a lock before it counts, and must have each renewal. A failover to one of them then loses no
-   * lock. While fewer confirm, nothing is granted and leases run out. Costs a second command for each grant, and two
-   * connections. Default: 0.
+   * How many replicas must have a lock before it counts, and must have each renewal. A failover to one of them then
+   * loses no lock. While fewer confirm, nothing is granted and leases run out. Costs a second command for each grant,
+   * and two connections. Default: 0.
    */
   minReplicas?: number | undefined;
   /**

@@ -41,11 +41,11 @@ import { evictsBy } from './server-info.js';
 import { warnOfRefusal, Wakeups } from './wakeups.js';
 
 /**
- * Locks in one Redis server, or where a client of a Cluster or of Sentinel leads. Waiters are served in order, first come first served,
- * and are notified of their turn.
+ * Locks in one Redis server, or where a client of a Cluster or of Sentinel leads. Waiters are served in order, first
+ * come first served, and are notified of their turn.
  *
- * Given a client, it makes two connections of its own from it (four with `minReplicas`) and never closes or changes that
- * client. Given a URL or options, it makes its connections from them.
+ * Given a client, it makes two connections of its own from it (four with `minReplicas`) and never closes or changes
+ * that client. Given a URL or options, it makes its connections from them.
  */
 export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Messages {
   readonly expires = true;
@@ -69,7 +69,10 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   #warn: (message: string) => void = () => undefined;
   /** Whether the server may evict locks, as it said when the store was opened. */
   #evicts: boolean | undefined;
-  /** One for all servers of a cluster: where their clocks differ by more than a second, some commands are sent twice. */
+  /**
+   * One estimate for all servers of a cluster: where their clocks differ by more than a second, some commands are sent
+   * twice.
+   */
   readonly #clock = new ServerClock();
 
   constructor(source: RedisSource, options: RedisLockStoreOptions = {}) {
@@ -178,7 +181,8 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
       this.#replication
         ? this.#replication.renew(some.map((hold) => this.#named(hold)))
         : this.#connection.run(this.#commands.renew(some), leastLimitOf(some), readAnswers);
-    // On a cluster the keys of one command must share a slot, and a shard that is away must not end the leases of the others.
+    // On a cluster the keys of one command must share a slot, and a shard that is away must not end the leases of the
+    // others.
     return this.#isCluster ? renewEach(holds, renew) : renewTogether(holds, renew);
   }
 
@@ -242,7 +246,10 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     this.#replication?.close();
   }
 
-  /** Whether messages reach this process. Commands may go to another server than the subscription: nobody gets them then. */
+  /**
+   * Whether messages reach this process. Commands may go to another server than the subscription: then nobody gets the
+   * messages.
+   */
   async #hearsTurns(): Promise<boolean> {
     const receivers = this.#wakeups.areCertain
       ? await this.#connection.plain.publish(this.#keys, 'check', this.process, PROBE_MS).catch(() => undefined)
@@ -258,8 +265,8 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   /**
-   * Sends a command once more that the server refused as too late. It came in time for its sender, so the estimate of the server's clock
-   * was wrong; the refusal has corrected it.
+   * Sends a command once more that the server refused as too late. The command came in time for its sender, so the
+   * estimate of the server's clock was wrong; the refusal has corrected it.
    */
   async #again({ key, limitMs }: HoldRecord, sentAt: number, commandBy: (latest: number) => Command): Promise<unknown> {
     const againAt = performance.now();
@@ -294,7 +301,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     return this.#connection.sendsAgain && !named.unanswered ? { ...named, unanswered: true } : named;
   }
 
-  /** The answer to what was sent at `sentAt`; a grant counts once replicas have confirmed it. */
+  /** The answer to a command that was sent at `sentAt`; a grant counts once replicas have confirmed it. */
   #read(reply: unknown, hold: HoldRecord, place: Place | undefined, sentAt: number): AcquireReply | Promise<AcquireReply> {
     if (!Array.isArray(reply)) {
       const granted = { fence: Number.parseInt(String(reply), 10) };
@@ -312,7 +319,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   #connect(): RedisConnection {
-    // On a cluster the keys of one command must share a slot, and those of several locks hardly ever do.
+    // On a cluster the keys of one command must share a slot, and the keys of several locks hardly ever do.
     return new RedisConnection(this.#origin, this.#isCluster ? undefined : BATCH, (address) => this.#wakeups.follow(address));
   }
 

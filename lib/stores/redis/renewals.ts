@@ -12,7 +12,10 @@ export async function renewEach(holds: readonly HoldRecord[], renew: Renew): Pro
   return answers.map((answer) => (answer.status === 'fulfilled' ? answer.value[0] : undefined));
 }
 
-/** Renews all together; each by itself where the user may not access the keys of one, so that the server refused the whole command. */
+/**
+ * Renews all holds together; each by itself where the user may not access the keys of one, so that the server refused
+ * the whole command.
+ */
 export async function renewTogether(holds: readonly HoldRecord[], renew: Renew): Promise<(boolean | undefined)[]> {
   try {
     return await renew(holds);

@@ -13,13 +13,16 @@ import type { Command } from './scripts/script.js';
 
 /** Grants that are confirmed in one command, as many as core renews in one. */
 const BATCH = 128;
-/** Which part of what is left of a hold's time limit replicas may take to confirm its grant. The rest is for the withdrawal. */
+/**
+ * The part of the rest of a hold's time limit that replicas may take to confirm its grant. The remainder is for the
+ * withdrawal.
+ */
 const CONFIRMING = 0.75;
 
-/** How long replicas may take to confirm what a health check writes, in milliseconds: grants wait behind it. */
+/** How long replicas may take to confirm the write of a health check, in milliseconds: grants wait behind it. */
 const CHECK_MS = 500;
 
-/** What replication needs of its store. */
+/** The part of its store that replication needs. */
 interface ReplicatedStore {
   renewalOf(holds: readonly HoldRecord[]): Command;
   /** Releases a grant that does not count; rejects where there is no answer within `limitMs`. */
@@ -33,12 +36,12 @@ interface UnconfirmedGrant {
 }
 
 /**
- * Makes sure that replicas have each grant and each renewal before it counts: the replica that takes over for a lost master knows
- * the lock.
+ * Makes sure that replicas have each grant and each renewal before it counts: the replica that takes over for a lost
+ * master knows the lock.
  *
- * A grant is confirmed by a renewal that follows it. The renewal finds out whether the lock is still there, also after a failover in
- * between, and WAIT answers for what it wrote on this connection. Renewals that keep leases have a connection of their
- * own, since WAIT holds up all commands behind it.
+ * A grant is confirmed by a renewal that follows it. The renewal finds out whether the lock is still there, also after
+ * a failover in between, and WAIT confirms the writes of the renewal on this connection. Renewals that keep leases have
+ * a connection of their own, since WAIT holds up all commands behind it.
  */
 export class Replication {
   readonly #store: ReplicatedStore;
@@ -62,7 +65,10 @@ export class Replication {
     this.#renewals = new RedisConnection(origin);
   }
 
-  /** Another attempt is made at a hold, since core has given up the one before: a withdrawal of that one would end what this one gets. */
+  /**
+   * Another attempt is made at a hold, since core has given up the earlier one. The earlier grant must not be withdrawn
+   * any more: that would take the lock from this attempt.
+   */
   asksAgain({ id }: HoldRecord): void {
     const earlier = this.#confirming.get(id);
     if (earlier) {
@@ -71,9 +77,10 @@ export class Replication {
   }
 
   /**
-   * Resolves when enough replicas have a grant, which was asked for at `sentAt`. Otherwise withdraws it and rejects, within the time limit
-   * of the hold: with `unknown` where the withdrawal was not answered by then. It is repeated until it is. Where the hold is asked for
-   * again meanwhile, the grant is left to that attempt.
+   * Resolves when enough replicas have a grant, which was asked for at `sentAt`. Otherwise withdraws the grant and
+   * rejects, within the time limit of the hold: with `unknown` where the withdrawal was not answered by then. The
+   * withdrawal is repeated until it is answered. Where the hold is asked for again meanwhile, the grant is left to that
+   * attempt.
    */
   async confirm(hold: HoldRecord, fence: number, sentAt: number): Promise<void> {
     const granted = { ...this.names.named(hold), fence };
@@ -102,7 +109,7 @@ export class Replication {
     return missed ? held.map((is) => is && undefined) : held;
   }
 
-  /** Whether enough replicas confirm what is written now; `channel` is where to write a message to. */
+  /** Whether enough replicas confirm a write now; a message is written to `channel`. */
   async isConfirmed(channel: string): Promise<boolean> {
     try {
       return (await this.#grants.plain.confirming(channel, this.#minReplicas, CHECK_MS)) >= this.#minReplicas;
@@ -145,8 +152,9 @@ export class Replication {
   }
 
   /**
-   * One batch after the other: grants that come while WAIT holds up the connection go together, and wait once. Bound to where the
-   * store was made: under load the loop goes on, and must not keep the context of the call that began it.
+   * Confirms one batch after the other: grants that come while WAIT holds up the connection go together, and wait once.
+   * Bound to where the store was made: under load the loop goes on, and must not keep the context of the call that
+   * began it.
    */
   readonly #confirmWaiting = AsyncResource.bind(async (): Promise<void> => {
     this.#sending = true;

@@ -11,8 +11,8 @@ import type { RedisKeys } from './scripts/redis-keys.js';
 const MOST_AT_ONCE = 100;
 
 /**
- * Searches a server, or each master of a cluster, for locks that are held; on a connection of its own, which it closes. SCAN looks at
- * every key of the database, in steps of 1,000.
+ * Searches a server, or each master of a cluster, for locks that are held; on a connection of its own, which it closes.
+ * SCAN looks at every key of the database, in steps of 1,000.
  */
 export async function* searchLocks(
   connection: RedisConnection,
@@ -35,7 +35,7 @@ export async function* searchKeys(connection: RedisConnection, keys: RedisKeys, 
   for (const node of await connection.plain.masters()) {
     for await (const names of scan(connection, node, keys.lockPattern(clientPrefix))) {
       const found = names.map((name) => keys.keyOf(name, clientPrefix)).filter((key) => key.startsWith(prefix));
-      // A step that finds nothing is a part, too: whoever reads may stop.
+      // A step that finds nothing is a part, too: the reader may stop.
       for (let at = 0; at < Math.max(1, found.length); at += MOST_AT_ONCE) {
         yield found.slice(at, at + MOST_AT_ONCE);
       }

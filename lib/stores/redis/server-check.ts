@@ -33,7 +33,7 @@ export async function checkServer(connection: RedisConnection, warn: (message: s
   return info;
 }
 
-/** A hold of a new owner, to try what a store may do. */
+/** A hold of a new owner, to try the rights of a store. */
 export function startUpHold(key: string): HoldRecord {
   return {
     key,
@@ -67,6 +67,7 @@ export async function tryRights(store: LockStore & Turns & Tickets & Operator, p
   await store.leave(key, 'second');
   const last = await store.acquire(startUpHold(key));
   await store.forceRelease(key, last.fence ?? 0);
-  // What comes in one turn is sent as one script, which the server knows from now on. Its errors name no command, so it comes last.
+  // Commands of one turn are sent as one script, which the server knows from now on. Its errors name no command, so it
+  // comes last.
   await Promise.all([store.inspect(key), store.release(joined), store.release(startUpHold(key))]);
 }

@@ -1,21 +1,21 @@
 import type { StoreHealth } from '../../core/words/lock-health.js';
 import type { Product } from '../kit/product.js';
 
-/** The field of INFO that one product alone has. */
+/** The fields of INFO that only one product has, each with its product. */
 const OWN_FIELDS = {
   valkey_version: 'Valkey',
   dragonfly_version: 'Dragonfly',
   rlec_version: 'Redis Enterprise',
 } as const;
 
-/** KeyDB gives its version as that of Redis, and alone says how many threads it has. */
+/** KeyDB gives its version as the version of Redis. Only KeyDB tells its number of threads. */
 const KEYDB = 'server_threads';
 
 const ACTIVE_REPLICA =
   'KeyDB is an active replica: several servers take writes at once, and the newest write wins, so that two owners may have one lock. ' +
   'Keep the locks in a server without active-replica.';
 
-/** What the server is, by its reply to INFO; undefined where that does not say. */
+/** The product of a server, by its reply to INFO; undefined where the reply does not say. */
 export function productBy(info: string): Product | undefined {
   for (const [field, name] of Object.entries(OWN_FIELDS)) {
     const own = valueOf(info, field);

@@ -1,7 +1,7 @@
 import { LockConfigurationError } from '../../core/words/errors.js';
 import type { RedisConnection } from './connection/redis-connection.js';
 
-/** What locks run, with words of the right number after the key. */
+/** The commands of locks on a key, with words of the right number after the key. */
 const ON_A_KEY: Readonly<Record<string, readonly string[]>> = {
   get: [],
   getset: ['value'],
@@ -24,8 +24,8 @@ const ON_A_KEY: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * What the user of a connection may not do, as the server says without doing it; undefined where it does not say: before 7.0, and where
- * the user may not ask.
+ * The rights that the user of a connection lacks, as the server says without running the commands; undefined where the
+ * server does not say: before 7.0, and where the user may not ask.
  */
 export async function missingRights(connection: RedisConnection, prefix: string): Promise<string[] | undefined> {
   const name = `${await connection.plain.keyPrefix()}${prefix}:lock:{check}`;
@@ -55,7 +55,7 @@ export async function missingRights(connection: RedisConnection, prefix: string)
   return [...new Set(missing)];
 }
 
-/** As an ACL writes it: the command, unless it is the key or the channel that is forbidden. */
+/** The right as an ACL writes it: the command, unless it is the key or the channel that is forbidden. */
 function rightIn(answer: string, command: string): string {
   return /\bkeys?\b/.test(answer) ? 'the keys ~<prefix>:*' : /\bchannels?\b/.test(answer) ? 'the channels &<prefix>:wake:*' : `+${command}`;
 }

@@ -30,12 +30,17 @@ export class Wakeups {
     return this.#subscriber?.acknowledged === true;
   }
 
-  /** Whether a process that receives no message is known to be gone. On a cluster, PUBLISH does not count all receivers. */
+  /**
+   * Whether a process that receives no message is known to be gone. On a cluster, PUBLISH does not count all receivers.
+   */
   get areCertain(): boolean {
     return this.#subscriber?.acknowledged === true && !this.#isCluster;
   }
 
-  /** Subscribes. `refused` is called where the server refuses that, and `warn` where no connection can be made at all. */
+  /**
+   * Subscribes. `refused` is called where the server refuses the subscription, and `warn` where no connection can be
+   * made at all.
+   */
   open(keys: RedisKeys, process: string, refused: (error: Error) => void, warn: (message: string) => void): void {
     this.#subscriber?.close();
     this.#subscriber = new RedisSubscriber([keys.wake(process), keys.everybody], {
@@ -52,8 +57,8 @@ export class Wakeups {
   }
 
   /**
-   * In how many milliseconds to ask again for a place at a rank of the queue; `joined` where it is new there. On a cluster the subscriber
-   * finds out by itself that messages are lost, with messages to itself.
+   * In how many milliseconds to ask again for a place at a rank of the queue; `joined` where the place is new in the
+   * queue. On a cluster the subscriber finds out by itself that messages are lost, with messages to itself.
    */
   recheckMs(place: Place, rank: number, joined: boolean): number {
     return this.#rechecks.recheckMs(place, rank, joined && !this.#isCluster, this.#subscriber);
@@ -72,8 +77,9 @@ export class Wakeups {
 }
 
 /**
- * Warns that a server refused a command that messages need; `untilThen` says what else follows. A connection that broke, or was closed
- * meanwhile, is no refusal, and one for a while says nothing of rights.
+ * Warns that a server refused a command that messages need; `untilThen` is a further effect of the refusal, for the
+ * message. A connection that broke, or was closed meanwhile, is no refusal, and a refusal for a while says nothing of
+ * rights.
  */
 export function warnOfRefusal(error: Error, refused: string, keys: RedisKeys, untilThen: string, warn: (message: string) => void): void {
   if (error.name === 'ReplyError' && !isPassing(error)) {

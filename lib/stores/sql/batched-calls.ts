@@ -35,7 +35,10 @@ export class BatchedCalls {
     return requests.length === 1 ? [this.#statements.call(this.#operation, first)] : this.#sendTogether(requests, first);
   }
 
-  /** What the batch left out goes alone. A batch that the server refused carried nothing out, and all go alone. */
+  /**
+   * Sends the batch; calls that the batch left out are sent alone. A batch that the server refused carried nothing out,
+   * so all its calls are sent alone.
+   */
   async #sendTogether(requests: readonly Request[], { limitMs, values: parameters }: Request): Promise<readonly unknown[]> {
     const giveUpAt = performance.now() + limitMs;
     const sendAlone = (request: Request): Promise<unknown> =>

@@ -8,17 +8,23 @@ import { LATE, valuesOf, type ArgumentsOf, type Operation, type Parameters } fro
 import { runStatement } from './statement.js';
 import { Statements, type Call } from './statements.js';
 
-/** The time limit of one operation, in milliseconds: the longest, and the shortest, which is what a new connection takes. */
+/**
+ * The time limit of one operation, in milliseconds: the longest, and the shortest, which is the time that a new
+ * connection takes.
+ */
 const LIMIT_MS = { longest: 1_000, shortest: 75 } as const;
 
-/** What operations have to pass first; undefined where nothing is to be checked. */
+/** The check that operations have to pass first; undefined where nothing is to be checked. */
 type Check = () => Promise<void> | undefined;
 
 /** The parameters of an operation that refuses to grant later than `latest`, and its arguments. */
 type Granting = Parameters & Parameters<'latest'>;
 type GrantArguments<P extends Granting> = Omit<ArgumentsOf<P>, 'latest'>;
 
-/** Calls operations in one database, within a time limit, and in batches where they have one. Rejects with a lock error. */
+/**
+ * Calls operations in one database, within a time limit, and in batches where an operation has one. Rejects with a lock
+ * error.
+ */
 export class Calls {
   readonly #dialect: Dialect;
   readonly #statements: Statements;
@@ -42,15 +48,15 @@ export class Calls {
     return this.#call(operation, args, bounded(call));
   }
 
-  /** The same without the check, which calls this itself. */
+  /** Calls an operation without the check. The check itself uses it. */
   async callUnchecked<P extends Parameters, Reply>(operation: Operation<P, Reply>, args: ArgumentsOf<P>, call: Call): Promise<Reply> {
     const request = { ...bounded(call), values: valuesOf(operation, args) };
     return operation.read(await this.#statements.call(operation, request), call.key);
   }
 
   /**
-   * Calls an operation that grants. It replies `LATE` instead where it would grant later than this process waits for the reply. Where that
-   * reply arrives in time, it was judged by an outdated estimate of the server's clock, and the operation is sent once more.
+   * Calls an operation that grants. It replies `LATE` where it would grant later than this process waits for the reply.
+   * If `LATE` arrives in time, the estimate of the server's clock was outdated, and the operation is sent once more.
    */
   async grant<P extends Granting, Reply>(operation: Operation<P, Reply>, args: GrantArguments<P>, call: Call): Promise<Reply> {
     const { key, limitMs } = bounded(call);
@@ -59,7 +65,7 @@ export class Calls {
     return reply === LATE ? this.#grant(operation, args, { key, limitMs: sentAt + limitMs - performance.now() }) : reply;
   }
 
-  /** The same, sent once. */
+  /** Calls an operation that grants, and sends it once only. */
   async grantOnce<P extends Granting, Reply>(operation: Operation<P, Reply>, args: GrantArguments<P>, call: Call): Promise<Reply> {
     return this.#grant(operation, args, bounded(call));
   }
@@ -69,14 +75,15 @@ export class Calls {
     return this.#statements.run(statement, call);
   }
 
-  /** The estimate of the server's clock. Replies to operations correct it, and those to plain statements name no time. */
+  /** The estimate of the server's clock. Replies to operations correct it; replies to plain statements name no time. */
   get clock(): ServerClock {
     return this.#statements.clock;
   }
 
   /**
-   * Sends a plain statement that does what an operation does, once, and resolves to the reply as the driver has it. `statementFor` gets
-   * the latest time at which it may be carried out. Rejects with what went wrong.
+   * Sends a plain statement that does the work of an operation, once, and resolves to the reply as the driver has it.
+   * `statementFor` gets the latest time at which the statement may be carried out. Rejects with the error of the
+   * attempt.
    */
   async sendPlain(statementFor: (latest: number) => Sql, call: Call): Promise<unknown> {
     const { key, limitMs } = bounded(call);
@@ -104,7 +111,10 @@ function bounded({ key, limitMs }: Call): Call {
   return { key, limitMs: Math.min(Math.max(limitMs, LIMIT_MS.shortest), LIMIT_MS.longest) };
 }
 
-/** What a check leaves of the limit, in milliseconds. An operation whose check did not end in time, or failed, was not sent. */
+/**
+ * The rest of the limit after a check, in milliseconds. An operation whose check did not end in time, or failed, was
+ * not sent.
+ */
 async function leftAfter(check: Promise<void>, { key, limitMs }: Call, { name }: Dialect): Promise<number> {
   const startedAt = performance.now();
   const failed = (why: string, cause?: unknown): LockStoreError =>

@@ -2,8 +2,8 @@ import { LockConfigurationError } from '../../core/words/errors.js';
 import { kindOf } from '../../core/words/shown.js';
 
 /**
- * The pools as a list; `poolOf` makes undefined of what is no pool. Throws `LockConfigurationError` where something is not a pool, or in
- * the list twice. `remedy` is the end of a message of the store.
+ * The pools as a list; `poolOf` answers undefined for a value that is no pool. Throws `LockConfigurationError` where a
+ * value is not a pool, or is in the list twice. `remedy` is the end of a message of the store.
  */
 export function checkPools<Pool>(
   source: unknown,
@@ -30,7 +30,7 @@ export function checkPools<Pool>(
   return pools;
 }
 
-/** What a message calls one of the pools. */
+/** The name of one of the pools in messages. */
 export function whichPool(at: number, count: number): string {
   return count > 1 ? `pool ${at + 1} of ${count}` : 'the pool';
 }

@@ -24,12 +24,12 @@ import type { DatabaseLocks, ExchangeReply } from './database-locks.js';
 /** The age of the rows that `purge` deletes, in milliseconds: no timer waits for it, so it may be long. */
 const AGE_MS = { least: 60_000, most: 36_525 * 86_400_000 } as const;
 
-/** What a store knows of one of its databases. */
+/** The part of one of its databases that a store uses. */
 export type OneDatabase<Names extends RowNames> = Pick<Database<Names>, 'dialect' | 'open' | 'probe' | 'hearsTurns' | 'close'>;
 
 /**
- * Locks in a database, or in several: a key lives in one of them, chosen by a hash of its name and the order of the databases. So every
- * process has to name the same databases in the same order.
+ * Locks in a database, or in several: a key lives in one of them, chosen by a hash of its name and the order of the
+ * databases. So every process has to name the same databases in the same order.
  */
 export abstract class DatabaseStore<Names extends RowNames> implements Turns, Tickets, Operator {
   readonly expires = true;
@@ -147,7 +147,9 @@ export abstract class DatabaseStore<Names extends RowNames> implements Turns, Ti
   }
 }
 
-/** The index of the database that a key lives in. It must never change, since processes of all versions have to agree. */
+/**
+ * The index of the database that a key lives in. It must never change, since processes of all versions have to agree.
+ */
 function databaseOf(key: string, count: number): number {
   return count === 1 ? 0 : createHash('sha256').update(key).digest().readUInt32BE() % count;
 }

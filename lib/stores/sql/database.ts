@@ -9,13 +9,13 @@ import type { LockOperations } from './lock-operations.js';
 import type { Call } from './statements.js';
 import { Tidying } from './tidying.js';
 
-/** The limits of what is run at the start, in milliseconds: of a query, of the check, and of making the tables. */
+/** The limits of the statements at the start, in milliseconds: of a query, of the check, and of making the tables. */
 export const START_MS = { query: 1_000, check: 3_000, schema: 30_000 } as const;
 
 /** The name of a row of the table of locks. */
 export type RowName = string | Buffer;
 
-/** What the rows of a prefix are called. Keys are framed, so that no two pairs of prefix and key share a row. */
+/** The names of the rows of a prefix. Keys are framed, so that no two pairs of prefix and key share a row. */
 export interface RowNames {
   row(key: string): RowName;
   /** The key that a row is for. */
@@ -32,7 +32,7 @@ export interface HeldRow {
   readonly stored: StoredLock;
 }
 
-/** What notifies a process of its turns. */
+/** Notifies a process of its turns. */
 export interface Notifier {
   /** Whether it does, as far as it knows. */
   readonly acknowledged: boolean;
@@ -41,7 +41,7 @@ export interface Notifier {
   close(): void;
 }
 
-/** What a database is opened with. */
+/** The options that a database is opened with. */
 export interface DatabaseOptions<Names> {
   /** The name of the store instance. */
   readonly process: string;
@@ -55,13 +55,16 @@ export interface DatabaseOptions<Names> {
   readonly readOnly: boolean;
 }
 
-/** One database with locks: its tables, the calls of its operations, and what notifies a process of its turns. */
+/** One database with locks: its tables, the calls of its operations, and the notifier of its turns. */
 export abstract class Database<Names extends RowNames = RowNames, N extends Notifier = Notifier> {
   readonly dialect: Dialect;
   readonly operations: LockOperations;
   readonly calls: Calls;
   readonly tidying: Tidying = new Tidying(() => this.tidySome());
-  /** What operations have to pass first: the check, where the database was away when it was opened; nothing passes once it was closed. */
+  /**
+   * The check that operations have to pass first, where the database was away when it was opened. After `close` it lets
+   * nothing pass.
+   */
   #check: (() => Promise<void>) | undefined;
   /** Of the `open` that was called last, until it is closed. */
   #opened: DatabaseOptions<Names> | undefined;
@@ -75,12 +78,12 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
 
   /** Whether it is notified of turns; undefined where it was told not to be. */
   abstract readonly hearsTurns: boolean | undefined;
-  /** Leaves alone what is there already: that needs no right to make it, and no operation waits. */
+  /** Leaves existing parts alone: this needs no right to make them, and no operation waits. */
   abstract ensureSchema(): Promise<void>;
   /** The locks that are held, after one row and before another: 1,000 at most, in their order. */
   abstract heldRows(after: RowName, before: RowName, call: Call): Promise<readonly HeldRow[]>;
 
-  /** What the server's clock reads, and whether it takes writes. */
+  /** Asks for the time of the server's clock, and whether the server takes writes. */
   protected abstract askState(call: Call): Promise<ProbeAnswer>;
   /** Throws `LockConfigurationError` for a server, or tables, that cannot have locks. */
   protected abstract checkServer(warn: (message: string) => void, call: () => Call): Promise<void>;
@@ -91,14 +94,14 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
   /** Undefined where nothing is to notify this process. */
   protected abstract newNotifier(options: DatabaseOptions<Names>): N | undefined;
 
-  /** Undefined before it is opened, and where the store was told to do without. */
+  /** The notifier; undefined before the database is opened, and where the store was told to do without. */
   get notifier(): N | undefined {
     return this.#notifier;
   }
 
   /**
-   * Checks what no retry mends, and begins to listen for turns. Rejects with `LockConfigurationError`. A database that is away is worth a
-   * warning, and is checked by the first operation that reaches it.
+   * Checks the conditions that no retry mends, and begins to listen for turns. Rejects with `LockConfigurationError`. A
+   * database that is away gives a warning, and is checked by the first operation that reaches it.
    */
   async open(given: DatabaseOptions<Names>): Promise<void> {
     this.close();
@@ -124,7 +127,7 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
     return probe(() => this.askState({ key: '', limitMs: PROBE_MS }));
   }
 
-  /** What is sent after it is refused: its pool may live on. */
+  /** Refuses all operations that are sent later: the pool of the database may live on. */
   close(): void {
     this.tidying.stop();
     this.#opened = undefined;
@@ -136,8 +139,8 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
   }
 
   /**
-   * One check at a time, in the context of no call: those of many operations would take each other's connections and time. Operations do
-   * without from the first one on that passed.
+   * Runs one check at a time, in the context of no call: checks of many operations would take each other's connections
+   * and time. Once a check has passed, operations go without.
    */
   #checkWith(options: DatabaseOptions<Names>): () => Promise<void> {
     let passing: Promise<void> | undefined;

@@ -18,9 +18,12 @@ export interface PooledConnection {
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
 }
 
-/** How a driver sends a statement, and what its errors and replies mean. The SQL of the operations is that of `OPERATIONS` of each store. */
+/**
+ * How a driver sends a statement, and the meaning of its errors and replies. The SQL of the operations is in
+ * `OPERATIONS` of each store.
+ */
 export interface Dialect<Connection extends PooledConnection = PooledConnection> {
-  /** What messages call it. */
+  /** The name of the database in messages. */
   readonly name: string;
   /** The class of the store, as messages name it: code may be minified. */
   readonly store: string;
@@ -45,15 +48,15 @@ export interface Dialect<Connection extends PooledConnection = PooledConnection>
   isRefusal(error: Error): boolean;
   /** Whether nothing was done because of a concurrent statement, and it may be sent again at once. */
   isConflict(error: unknown): boolean;
-  /** How to mend what no repetition changes. */
+  /** How to mend an error that no repetition changes. */
   cureOf(error: Error): string | undefined;
   /** Whether such an error is about the name of one key, and no refusal of all calls. */
   isOfKey(error: Error): boolean;
-  /** What to do about any other error that the server answered: the end of a message. */
+  /** The next step after any other error that the server answered: the end of a message. */
   nextStep(error: Error): string;
 
   /** The SQL that calls an operation. */
   callOf(operation: Operation): string;
-  /** What it answered in a reply, and the time of the server's clock, in ms since 1970. */
+  /** The answer of an operation in a reply, and the time of the server's clock, in ms since 1970. */
   answerIn(reply: unknown, key: string): { readonly answer: unknown; readonly serverMs: number };
 }

@@ -17,8 +17,8 @@ export class NotReplicated extends Error {
 }
 
 /**
- * The error of a failed statement. An error that the server answered is a known failure, except one that ended the statement or its
- * connection; a timeout or a broken connection leaves it unknown whether the statement was carried out.
+ * The error of a failed statement. An error that the server answered is a known failure, unless it ended the statement
+ * or its connection. After a timeout or a broken connection it is unknown whether the statement was carried out.
  */
 export function toLockError(error: unknown, key: string, dialect: Dialect): LockError {
   if (isLockError(error)) {
@@ -35,7 +35,8 @@ export function toLockError(error: unknown, key: string, dialect: Dialect): Lock
   }
   const subject = key === '' ? '' : `Lock "${key}": `;
   const cure = dialect.cureOf(source);
-  // A call about a key comes after the start. The login worked then, and may work again: a release is repeated until then.
+  // A call about a key comes after the start. The login worked then, and may work again: a release is repeated until
+  // then.
   const mayPass = notSent && key !== '';
   if (cure !== undefined && !mayPass) {
     return new LockConfigurationError(`${subject}${name} refused: ${cause.message}. ${cure}`, key, {
@@ -50,7 +51,7 @@ export function toLockError(error: unknown, key: string, dialect: Dialect): Lock
   return new LockStoreError(`${subject}${name} failed: ${message}`, key, { cause, unknown: false });
 }
 
-/** The text for a statement of which nobody knows whether it was carried out, and what to do. */
+/** The text for a statement of which nobody knows whether it was carried out, and the next step. */
 function unknownOutcome(failure: Error, cause: Error): string {
   const did = replyCode(cause) === undefined ? 'did not answer' : 'ended the statement';
   const reach = failure instanceof NotReplicated ? 'the standby is there' : 'it runs and can be reached from here';
@@ -73,7 +74,10 @@ export function tooLate(key: string, { name }: Dialect): LockStoreError {
   );
 }
 
-/** The error without what the server or the driver adds to it, such as values of the statement, which must not reach a log. */
+/**
+ * A copy of the error without the additions of the server or the driver, such as values of the statement, which must
+ * not reach a log.
+ */
 function copyOf(error: Error): Error {
   const copy = new Error(messageOf(error).replace(/\.$/, ''));
   copy.name = error.name;

@@ -1,4 +1,4 @@
-/** What JavaScript passes for a parameter of each SQL type: first those of PostgreSQL, then those of MySQL. */
+/** The JavaScript type for a parameter of each SQL type: first the types of PostgreSQL, then those of MySQL. */
 interface SqlTypes {
   text: string | null;
   bigint: number;
@@ -8,7 +8,7 @@ interface SqlTypes {
   'boolean[]': readonly boolean[];
   'VARBINARY(2048)': string | Buffer;
   MEDIUMBLOB: string | Buffer | null;
-  /** That of the database could have two bytes for each letter. */
+  /** The character set is named, since that of the database could have two bytes for each letter. */
   'LONGTEXT CHARACTER SET utf8mb4': string;
   BIGINT: number;
   BOOLEAN: boolean;
@@ -21,8 +21,9 @@ export type Parameters<Name extends string = string> = Readonly<Record<Name, key
 export type ArgumentsOf<P extends Parameters> = { readonly [Name in keyof P]: SqlTypes[P[Name]] };
 
 /**
- * What an operation answers that would grant a lock later than its sender waits for the reply, by the server's clock. It grants nothing then,
- * because no call would hold the lock. `latest` is until when it may, in ms since 1970; 0 where the sender does not know that clock.
+ * The answer of an operation that would grant a lock later than its sender waits for the reply, by the server's clock.
+ * Such an operation grants nothing, because no call would hold the lock. `latest` is the latest time of a grant, in ms
+ * since 1970; 0 where the sender does not know the server's clock.
  */
 export const LATE = 'late';
 

@@ -2,8 +2,8 @@
 const MOST = 20;
 
 /**
- * Ends connections whose user lacks a right: the last one may have left another role there. Not all, since new ones are
- * refused likewise where the right was taken away.
+ * Ends connections whose user lacks a right: the last user of the connection may have left another role there. Not all
+ * connections are ended, since new ones are refused as well where the right was taken away.
  */
 export class RefusedRights {
   #since = -Infinity;

@@ -5,7 +5,10 @@ import { checkLiteralKeys } from '../../core/words/lock-key.js';
 
 export const PLACE = 'withRowLock';
 
-/** The keys, and how long to wait for them. Throws `LockConfigurationError` for what cannot be used. `noun`: what the client is. */
+/**
+ * The keys, and how long to wait for them. Throws `LockConfigurationError` for arguments that cannot be used. `noun`:
+ * the kind of client, for messages.
+ */
 export function checkRowLock<Options extends { readonly wait?: Duration | undefined }>(
   client: unknown,
   key: string | readonly string[],
@@ -24,26 +27,26 @@ export function checkRowLock<Options extends { readonly wait?: Duration | undefi
   return { keys: checkLiteralKeys(key, PLACE), waitMs: parseDuration(options.wait ?? '5s', 'wait', 0, PLACE) };
 }
 
-/** What is known of an attempt that failed. */
+/** The facts of an attempt that failed. */
 export interface FailedRowLock {
   readonly keys: readonly string[];
   readonly waitMs: number;
   readonly waitedMs: number;
 }
 
-/** What an error of a database says of an attempt. */
+/** The diagnosis of an attempt by the error of its database. */
 export interface Diagnosis {
   /** The error without the statement and the values that drivers and ORMs add. */
   readonly cause: Error;
-  /** What is wrong with the use of the function, and how to mend it. */
+  /** The mistake in the use of the function, and how to mend it. */
   readonly misuse?: string | undefined;
-  /** Why the lock was not acquired otherwise, and what to do. */
+  /** Why the lock was not acquired otherwise, and the next step. */
   readonly refusal?: { readonly reason: 'busy' | 'cycle'; readonly advice: string } | undefined;
   /** Whether the database answered. */
   readonly isKnown: boolean;
 }
 
-/** The error of an attempt; `database`: what messages call it. */
+/** The error of an attempt; `database` is its name in messages. */
 export function rowLockError({ keys, waitMs, waitedMs }: FailedRowLock, diagnosis: Diagnosis, database: string): LockError {
   const { cause, misuse, refusal, isKnown } = diagnosis;
   if (misuse !== undefined) {
@@ -68,7 +71,7 @@ export function misused(keys: readonly string[], misuse: string, cause?: Error):
   return new LockConfigurationError(`Row lock "${key}": ${misuse}`, key, cause && { cause });
 }
 
-/** A field of what a driver or an ORM threw. */
+/** A field of an error that a driver or an ORM threw. */
 export function field(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 }

@@ -13,7 +13,7 @@ export interface Replied {
   readonly sentAt: number;
 }
 
-/** Runs one statement on a connection of a pool, outside of any transaction; rejects with what went wrong. */
+/** Runs one statement on a connection of a pool, outside of any transaction; rejects with the error of the attempt. */
 export function runStatement(dialect: Dialect, statement: Sql, limitMs: number): Promise<Replied> {
   return new Promise((resolve, reject) => {
     new Statement(dialect, statement, limitMs, resolve, reject).connect();
@@ -21,12 +21,13 @@ export function runStatement(dialect: Dialect, statement: Sql, limitMs: number):
 }
 
 /**
- * One statement, from the request for a connection to the end of its use. The caller's time limit covers the wait for a connection.
+ * One statement, from the request for a connection to the end of its use. The caller's time limit covers the wait for a
+ * connection.
  *
- * Where the limit is shorter than a second, the connection goes on waiting for its reply until a second is over: a slow server is not a
- * dead one, and a new connection would make it slower. After that the statement is cancelled, and its connection ended. The connection
- * counts as one of the pool's until the server has answered or has taken the request to cancel: one that is only closed would live on in
- * the server, beside the one that takes its place.
+ * Where the limit is shorter than a second, the connection goes on waiting for its reply until a second is over: a slow
+ * server is not a dead one, and a new connection would make it slower. After that the statement is cancelled, and its
+ * connection ended. The connection counts as one of the pool's until the server has answered or has taken the request
+ * to cancel. A connection that is only closed would live on in the server, beside the one that takes its place.
  */
 class Statement {
   readonly #dialect: Dialect;
@@ -38,7 +39,10 @@ class Statement {
   #connection: PooledConnection | undefined;
   /** Whether its caller has given up. */
   #isLate = false;
-  /** Whether the server was asked to end it. The request may come late and end another statement, so its connection is not used again. */
+  /**
+   * Whether the server was asked to end the statement. The request may come late and end another statement, so the
+   * connection is not used again.
+   */
   #isCancelled = false;
   /** Whether its connection said that it was carried out, that it failed, or that the connection is broken. */
   #isAnswered = false;
@@ -59,7 +63,8 @@ class Statement {
       // The pool listens to its errors only while it keeps it, and its end may arrive together with its beginning.
       connection?.on('error', ignore);
       if (connection && this.#isLate) {
-        // Not at once: the pool hands it to the next statement, which may be late too, and thousands of them would overflow the stack.
+        // Not at once: the pool hands the connection to the next statement, which may be late too, and thousands of
+        // such statements would overflow the stack.
         queueMicrotask(() => this.#release(connection, false));
       } else if (connection) {
         this.#send(connection);

@@ -39,7 +39,7 @@ export class Statements {
     }
   }
 
-  /** The same. Rejects with what went wrong. */
+  /** Calls an operation once. Rejects with the error of the attempt. */
   async send(operation: Operation, { key, values, limitMs }: Request): Promise<unknown> {
     const { reply, sentAt } = await this.#try({ sql: this.#textOf(operation), values }, limitMs);
     const { answer, serverMs } = this.#dialect.answerIn(reply, key);
@@ -56,7 +56,7 @@ export class Statements {
     }
   }
 
-  /** The lock error for what went wrong in a call about a key. */
+  /** The lock error for a failure in a call about a key. */
   errorOf(error: unknown, key: string): LockError {
     return toLockError(error, key, this.#dialect);
   }

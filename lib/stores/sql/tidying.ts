@@ -11,7 +11,10 @@ export class Tidying {
   #isMarked = false;
   #isStopped = false;
 
-  /** `tidySome` deletes some, and resolves to whether there may be more. It rejects where the database does not answer. */
+  /**
+   * `tidySome` deletes some done marks, and resolves to whether there may be more. It rejects where the database does
+   * not answer.
+   */
   constructor(tidySome: () => Promise<boolean>) {
     this.#tidySome = tidySome;
   }
@@ -38,7 +41,9 @@ export class Tidying {
   /** Bound to where the store was made: it must not keep the context of the call that made a done mark. */
   readonly #schedule = AsyncResource.bind((): NodeJS.Timeout => setTimeout(() => void this.#tidy(), TIDY_MS).unref());
 
-  /** There is another run after marks were made, since they may expire only after this one; and after a run that failed. */
+  /**
+   * There is another run after marks were made, since they may expire only after this run; and after a run that failed.
+   */
   async #tidy(): Promise<void> {
     const wasMarked = this.#isMarked;
     this.#isMarked = false;

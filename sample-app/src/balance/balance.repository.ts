@@ -10,8 +10,8 @@ interface AmountRow {
 }
 
 /**
- * The rows. Changing one takes two steps, a read and a write, between which any other process may run: only the lock keeps
- * them together, and only the fence keeps out an owner whose lock has ended without its knowledge.
+ * The rows. Changing a row takes two steps, a read and a write, between which any other process may run: only the lock
+ * keeps them together, and only the fence keeps out an owner whose lock has ended without its knowledge.
  */
 @Injectable()
 export class BalanceRepository {

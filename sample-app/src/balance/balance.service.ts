@@ -34,9 +34,9 @@ export class BalanceService {
   }
 
   /**
-   * Locks both customers at once, always in the same order, so that opposite transfers cannot block each other; `debit` and
-   * `credit` re-enter. The lock is outside and the transaction inside: the next owner must not read before the commit. A crash
-   * in between undoes both halves and frees the locks after their ttl.
+   * Locks both customers at once, always in the same order, so that opposite transfers cannot block each other; `debit`
+   * and `credit` re-enter. The lock is outside and the transaction inside: the next owner must not read before the
+   * commit. A crash in between undoes both halves and frees the locks after their ttl.
    */
   @DistributedLock({ key: (from: string, to: string) => [balanceKey(from), balanceKey(to)], ttl: '5s' })
   async transfer(from: string, to: string, amount: bigint): Promise<readonly [from: Balance, to: Balance]> {

@@ -1,13 +1,13 @@
 import { lockKey } from 'nestjs-distributed-lock';
 import { formatAmount } from '../money/amount.js';
 
-/** What a customer has, in hundredths. */
+/** The money of a customer, in hundredths. */
 export interface Balance {
   readonly customerId: string;
   readonly amount: bigint;
 }
 
-/** The same as clients see it. */
+/** A balance as clients see it. */
 export interface BalanceView {
   readonly customerId: string;
   readonly balance: string;

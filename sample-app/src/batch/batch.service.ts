@@ -9,9 +9,9 @@ export class BatchService {
   constructor(@Inject(BalanceService) private readonly balances: BalanceService) {}
 
   /**
-   * Batches of one account run one after the other. That lock does not protect the balance: another sub-account's batch and a
-   * plain credit have other keys and change the same row. So `changeAll` takes the balance's own lock inside. The order
-   * is always account, then balance; nobody takes them the other way round, so nobody waits in a circle.
+   * Batches of one account run one after the other. That lock does not protect the balance: another sub-account's batch
+   * and a plain credit have other keys and change the same row. So `changeAll` takes the balance's own lock inside. The
+   * order is always account, then balance; nobody takes them the other way round, so calls cannot wait for each other.
    */
   @DistributedLock({
     key: 'LOCK:CUSTOMER_BALANCE:<account.customerNumber>:<account.subAccountNumber>:<account.currencyCode>',

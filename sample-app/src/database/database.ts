@@ -5,7 +5,9 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 /** Runs one statement with `$1`, `$2` … filled in, and gives its rows. */
 export type Query = (sql: string, params: readonly unknown[]) => Promise<readonly unknown[]>;
 
-/** What the application needs of a database: statements and transactions. The same for PGlite and PostgreSQL. */
+/**
+ * The part of a database that the application needs: statements and transactions. PGlite and PostgreSQL both have it.
+ */
 export abstract class Database implements OnApplicationShutdown {
   readonly #transaction = new AsyncLocalStorage<Query>();
   readonly #scope = new TransactionScope();
@@ -23,7 +25,10 @@ export abstract class Database implements OnApplicationShutdown {
     return (await query(sql, params)) as readonly Row[];
   }
 
-  /** Runs `body` in a transaction: committed when it resolves, rolled back when it rejects. Not for use inside another one. */
+  /**
+   * Runs `body` in a transaction: committed when it resolves, rolled back when it rejects. Not for use inside another
+   * transaction.
+   */
   transaction<T>(body: () => Promise<T>): Promise<T> {
     return this.#scope.run(() => this.runTransaction((query) => this.#transaction.run(query, body)));
   }

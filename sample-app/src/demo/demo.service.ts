@@ -7,7 +7,7 @@ import { ADDED, type TaskOrder, type TaskRecord } from './task.js';
 
 type Run = Omit<TaskRecord, 'task' | 'process' | 'arrivedAt'>;
 
-/** The same work twice: `addLocked` differs from `add` by one line. */
+/** One piece of work in two methods: `addLocked` differs from `add` by one line. */
 @Injectable()
 export class DemoService {
   constructor(

@@ -9,7 +9,10 @@ import { freePort, untilLogged, type Server } from './server.js';
 /** Debian keeps the server here, which is not on the PATH of every user. */
 const DEBIAN = '/usr/sbin';
 
-/** Starts an installed MariaDB on a free port of this machine, in a folder that goes with it; undefined where there is none. */
+/**
+ * Starts an installed MariaDB on a free port of this machine, in a folder that goes with it; undefined where there is
+ * none.
+ */
 export async function startMySqlServer(): Promise<Server | undefined> {
   const [install, mariadbd] = [find('mariadb-install-db'), find('mariadbd')];
   if (!install || !mariadbd) {

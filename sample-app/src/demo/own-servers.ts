@@ -29,7 +29,10 @@ const NEEDS: Readonly<Record<LockPlace['store'], Need | undefined>> = {
   mysql: { variable: 'MYSQL_URL', count: 1, command: 'mariadbd', start: startMySqlServer },
 };
 
-/** Without `LOCK_STORE`, a Redis server where there is one. Throws `StartUpError` where it asks for what cannot be started. */
+/**
+ * Without `LOCK_STORE`, a Redis server where there is one. Throws `StartUpError` where `LOCK_STORE` asks for a server
+ * that cannot be started.
+ */
 export async function startServers(environment: NodeJS.ProcessEnv): Promise<OwnServers> {
   const { LOCK_STORE } = environment;
   const need = NEEDS[(LOCK_STORE || 'redis') as LockPlace['store']];

@@ -8,7 +8,10 @@ import { freePort, untilLogged, type Server } from './server.js';
 
 const DEBIAN = '/usr/lib/postgresql';
 
-/** Starts an installed PostgreSQL on a free port of this machine, in a folder that goes with it; undefined where there is none. */
+/**
+ * Starts an installed PostgreSQL on a free port of this machine, in a folder that goes with it; undefined where there
+ * is none.
+ */
 export async function startPostgresServer(): Promise<Server | undefined> {
   const [initdb, postgres, owner] = [find('initdb'), find('postgres'), ownerOfServers()];
   if (!initdb || !postgres || !owner) {

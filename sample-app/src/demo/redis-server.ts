@@ -2,7 +2,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { freePort, untilLogged, type Server } from './server.js';
 
-/** Starts the `redis-server` from the PATH on a free port of this machine, which keeps nothing on disk; undefined where there is none. */
+/**
+ * Starts the `redis-server` from the PATH on a free port of this machine, which keeps nothing on disk; undefined where
+ * there is none.
+ */
 export async function startRedisServer(): Promise<Server | undefined> {
   const port = await freePort();
   const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];

@@ -13,7 +13,7 @@ export interface Plan {
   readonly locks: string;
 }
 
-/** What is about to happen. */
+/** The plan of the demo in words. */
 export function describePlan({ members }: Team, { tasks, workMs, balance, locks }: Plan): string {
   const processes = members.map(({ name, pid }) => `${name} (pid ${pid})`).join(' and ');
   return `
@@ -61,7 +61,7 @@ function describeBalance({ records, balance }: Round, { expected, lost }: Verdic
     : `The balance is ${money(balance)} and should be ${money(expected)}: ${lost} of ${records.length} updates were lost.`;
 }
 
-/** What is said here was measured. */
+/** The order of the tasks in words. Each sentence was measured. */
 function describeOrder({ inOrder, inOrderWithin }: Verdict, keepsOrder: boolean): string {
   const isShared = inOrderWithin.size > 1;
   if (inOrder && isShared && !keepsOrder) {

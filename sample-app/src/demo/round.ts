@@ -10,7 +10,7 @@ export interface RoundPlan {
   readonly staggerMs: number;
 }
 
-/** What a round has come to. */
+/** The result of a round. */
 export interface Round {
   /** In the order of their numbers. */
   readonly records: readonly TaskRecord[];
@@ -18,7 +18,10 @@ export interface Round {
   readonly balance: number;
 }
 
-/** Hands the first tasks to one member and the next ones to another, one shortly after the other, and waits until all have ended. */
+/**
+ * Hands the first tasks to one member and the next ones to another, one shortly after the other, and waits until all
+ * have ended.
+ */
 export async function runRound({ members, account, balance }: Team, { tasks, locked, staggerMs }: RoundPlan): Promise<Round> {
   await balance.write(account, INITIAL);
   const records = await Promise.all(

@@ -1,4 +1,7 @@
-/** One of the demo's tasks: who ran it and when, in milliseconds of the wall clock, which all processes of a machine share. */
+/**
+ * One of the demo's tasks: who ran it and when, in milliseconds of the wall clock, which all processes of a machine
+ * share.
+ */
 export interface TaskRecord {
   readonly task: number;
   /** The letter of its process. */
@@ -12,21 +15,21 @@ export interface TaskRecord {
   readonly wrote: number;
 }
 
-/** What a task is told. */
+/** The order that a task gets. */
 export interface TaskOrder {
   readonly task: number;
   readonly locked: boolean;
 }
 
-/** What a child process answers. */
+/** The answer of a child process. */
 export interface TaskReply {
   readonly task: number;
   readonly record?: TaskRecord;
   readonly error?: string;
 }
 
-/** What each task adds to the balance, in hundredths. */
+/** The sum that each task adds to the balance, in hundredths. */
 export const ADDED = 10_00;
 
-/** What the balance is before each round, in hundredths. */
+/** The balance before each round, in hundredths. */
 export const INITIAL = 100_00;

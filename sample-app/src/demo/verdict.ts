@@ -1,9 +1,9 @@
 import type { Round } from './round.js';
 import { ADDED, INITIAL, type TaskRecord } from './task.js';
 
-/** What a round shows, worked out from what was measured. */
+/** The verdict on a round, worked out from measurements. */
 export interface Verdict {
-  /** What the balance should be, in hundredths. */
+  /** The balance that is expected, in hundredths. */
   readonly expected: number;
   readonly lost: number;
   /** The most tasks that ran at the same moment. */

@@ -1,7 +1,7 @@
 import { Controller, Get, Header, Inject } from '@nestjs/common';
 import { Registry } from 'prom-client';
 
-/** What Prometheus reads. */
+/** The metrics for Prometheus. */
 @Controller('metrics')
 export class MetricsController {
   constructor(@Inject(Registry) private readonly registry: Registry) {}

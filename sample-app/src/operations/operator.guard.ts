@@ -6,7 +6,10 @@ import { Settings } from '../settings.js';
 /** The name under which operators log in. */
 export const OPERATOR = 'ops';
 
-/** Lets in who knows the token: a browser asks for it as a password, and sends it along with whatever the page loads. */
+/**
+ * Lets in whoever knows the token: a browser asks for it as a password, and sends it along with whatever the page
+ * loads.
+ */
 @Injectable()
 export class OperatorGuard implements CanActivate {
   constructor(@Inject(Settings) private readonly settings: Settings) {}

@@ -3,8 +3,8 @@ import { trace } from '@opentelemetry/api';
 import { finalize, type Observable } from 'rxjs';
 
 /**
- * A span for each request, which is the parent of the spans of its locks. Its name is the path of the route, since the path
- * of the request names the customer. Leave this out where `@opentelemetry/instrumentation-http` makes such spans.
+ * A span for each request, which is the parent of the spans of its locks. Its name is the path of the route, since the
+ * path of the request names the customer. Leave this out where `@opentelemetry/instrumentation-http` makes such spans.
  */
 @Injectable()
 export class RequestSpans implements NestInterceptor {

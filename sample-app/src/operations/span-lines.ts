@@ -1,8 +1,8 @@
 import type { ReadableSpan, SpanProcessor } from '@opentelemetry/sdk-trace-base';
 
 /**
- * Prints one line for each span when it ends, so a parent comes after its children. The SDK's ConsoleSpanExporter prints
- * thirty lines for each.
+ * Prints one line for each span when it ends, so a parent comes after its children. The SDK's ConsoleSpanExporter
+ * prints thirty lines for each.
  */
 export class SpanLines implements SpanProcessor {
   onStart(): void {}

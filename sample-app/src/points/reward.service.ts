@@ -3,8 +3,8 @@ import { Database } from '../database/database.js';
 import { PointsService } from './points.service.js';
 
 /**
- * Opens its transaction above the locked method: `PointsService.add` ends before the commit. The option `transaction` in
- * lock-options.ts keeps the lock until then; without it the next owner would read the total of before.
+ * Opens its transaction above the locked method: `PointsService.add` ends before the commit. The option `transaction`
+ * in lock-options.ts keeps the lock until then; without it the next owner would read the total from before the commit.
  */
 @Injectable()
 export class RewardService {

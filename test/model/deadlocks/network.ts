@@ -47,7 +47,7 @@ export class Network {
     return reply;
   }
 
-  /** What only the search asks for may fail. */
+  /** Fails at times: only requests of the search itself may fail. */
   mayFail(): void {
     if (this.#lateness > 0 && this.#world.random.chance(0.1)) {
       throw new Error('The reply is lost.');

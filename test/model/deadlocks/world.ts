@@ -23,10 +23,10 @@ export interface Conditions {
   readonly recheckMs: number;
 }
 
-/** The longest that a search takes: until one of the calls looks, which it does after about a second, and three laps. */
+/** The longest time of a search: until one of the calls looks, which it does after about a second, and three laps. */
 const SEARCH_MS = 2_000;
 
-/** What a call does with one key. */
+/** The history of a call with one key. */
 interface Stay {
   readonly call: string;
   readonly key: string;

@@ -8,7 +8,7 @@ export function mostly<T>(usual: T, weight: number, other: fc.Arbitrary<T>): fc.
   return fc.oneof({ arbitrary: fc.constant(usual), weight }, { arbitrary: other, weight: 1 });
 }
 
-/** What happens to a command: it mostly passes. */
+/** The fate of a command: it mostly passes. */
 export function fateOf(...faults: Fate['kind'][]): fc.Arbitrary<Fate> {
   return fc.record({
     kind: fc.constantFrom<Fate['kind']>('passes', 'passes', 'passes', 'passes', 'request lost', 'reply lost', 'doubled', ...faults),
@@ -32,7 +32,7 @@ const countedMs = fc.constantFrom(0, 0, 15_000, 40_000);
 
 const jump = fc.integer({ min: -3_000, max: 3_000 });
 
-/** What goes wrong besides the network. */
+/** The accidents besides those of the network. */
 export const accident = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant('pause'), ms }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('cut off'), ms }) },

@@ -17,8 +17,8 @@ const ttl = fc.constantFrom(200, 600, LONGEST_TTL_MS);
 const sleeps = fc.record({ do: fc.constant('sleep'), ms: fc.integer({ min: LONGEST_TTL_MS, max: 6_000 }), refusedMs: ms });
 
 /**
- * A few calls, nested and with all options. Hard ones have listeners and loggers that work for long, connections that are reset, and
- * machines that sleep as well; and a fault is no cause of a loss that came long after it.
+ * A few calls, nested and with all options. Hard ones also have listeners and loggers that work for long, connections
+ * that are reset, and machines that sleep; and a fault is no cause of a loss that came long after it.
  */
 export function callsOf(isHard: boolean): fc.Arbitrary<Scenario> {
   const { call } = fc.letrec<{ call: Call; step: Step }>((tie) => ({

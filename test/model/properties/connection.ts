@@ -2,7 +2,7 @@ import type { Batches } from '../../../lib/stores/kit/batches.js';
 import type { Process } from './process.js';
 import { LONGEST_TTL_MS, type Fate } from './scenario.js';
 
-/** What takes no longer, both ways together, disturbs nobody, in milliseconds. */
+/** A delay that is no longer, both ways together, disturbs nobody, in milliseconds. */
 const CALM_MS = 10;
 
 /** For how long after its sender has given up core expects that a command may still be carried out, in milliseconds. */
@@ -52,7 +52,7 @@ export class Connection {
     return reply as R;
   }
 
-  /** The same with the others of this turn, which share its fate, unless nothing is on its way. */
+  /** Sends a command with the other commands of this turn, which share its fate, unless nothing is on its way. */
   async sendWithOthers<R>(key: string, what: string, execute: () => R): Promise<R> {
     return this.#onTheirWay === 0 ? this.send(key, what, execute) : ((await this.#batches.ask({ key, what, execute })) as R);
   }

@@ -46,7 +46,10 @@ const likeCall: fc.Arbitrary<Call> = fc.record({
   listenerMs: fc.constant(0),
 });
 
-/** Many short calls for one key: the queue, its turns, and bursts of one process. In a part of them nothing goes wrong. */
+/**
+ * Many short calls for one key: the queue, its turns, and bursts of one process. In a part of the scenarios nothing
+ * goes wrong.
+ */
 export const crowds = crowdsOf(shortCall);
 
 /** Many calls of one kind for one key, most of them of one process: leases that serve one call after the other. */

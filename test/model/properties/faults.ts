@@ -3,7 +3,7 @@ interface Fault {
   readonly to: number;
 }
 
-/** What went wrong by the script so far: networks, machines, clocks, connections and operators. */
+/** The faults of the script so far: networks, machines, clocks, connections and operators. */
 export class Faults {
   readonly #faults: Fault[] = [];
 

@@ -1,4 +1,4 @@
-/** What calls can use together. */
+/** The features that calls can use together. */
 export const FEATURES = [
   'relay',
   'ticket',

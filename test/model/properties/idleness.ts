@@ -5,10 +5,13 @@ import type { World } from './world.js';
 const MESSAGES_MS = 50;
 /** For each place that did not claim its turn: the claim window, and a recheck of the first two. */
 const SKIP_MS = CLAIM_MS + RECHECK_MS.soon;
-/** What follows a command without an answer: a pause, and a message more that was late meanwhile. */
+/** The time after a command without an answer: a pause, and one more message that was late meanwhile. */
 const PAUSE_MS = 500;
 
-/** For how long one key has been free, and whether that is too long: a process waits for it that is neither stopped nor cut off. */
+/**
+ * For how long one key has been free, and whether that is too long: a process waits for it that is neither stopped nor
+ * cut off.
+ */
 export class Idleness {
   readonly #world: World;
   #freeSince: number | undefined = 0;

@@ -13,10 +13,10 @@ const ROUND_TRIP_MS = 10;
 /** The wall clock is read in whole milliseconds. */
 const WALL_GRAIN_MS = 1;
 
-/** Renewals go before what has to be told, which then follows in the next turn of the event loop: its timer takes a millisecond. */
+/** Renewals go before notifications, which follow in the next turn of the event loop: its timer takes a millisecond. */
 const TURN_MS = 2;
 
-/** What a process may believe of a hold, by the answers that reached it. */
+/** The belief of a process about a hold, by the answers that reached it. */
 interface Belief {
   readonly process: Process;
   /** The call that asked for it. */
@@ -41,7 +41,7 @@ interface Belief {
   forced: boolean;
 }
 
-/** What one call has of a hold: the one that asked for it, or one that its lease serves later. */
+/** The lease of one call on a hold: the call that asked for it, or a call that its lease serves later. */
 export interface Lease {
   readonly belief: Belief;
   readonly call: LockedCall;
@@ -59,7 +59,7 @@ export class Leases {
   readonly #beliefs = new Map<string, Belief>();
   readonly #leases = new Map<string, Lease>();
   readonly #grantedAt = new Map<string, number>();
-  /** What processes were told of forced releases, also before they knew of the grant. */
+  /** The forced releases that processes were told of, also before they knew of the grant. */
   readonly #forced = new Set<string>();
   /** Flushes, operators and clocks that jumped ahead: what was granted before may overlap with what comes after. */
   readonly #pardons: { readonly key: string; readonly at: number }[] = [];
@@ -205,8 +205,8 @@ export class Leases {
   }
 
   /**
-   * Its time is over, also where its process slept through it, and nobody could renew it: what kept its process from the store
-   * was not over a repetition before.
+   * Whether its time is over, also where its process slept through it, and nobody could renew it: the process was kept
+   * from the store until less than one repetition before the end.
    */
   #mayHaveRunOut(lease: Lease): boolean {
     const { process, knownDeadline, ttlMs, confirmedAt } = lease.belief;
@@ -249,7 +249,10 @@ export class Leases {
     }
   }
 
-  /** Its signal tells of losses of its own locks only. A leader may be asked to stop, and which lease a guest is in is not known. */
+  /**
+   * Its signal tells of losses of its own locks only. A leader may be asked to stop, and which lease a guest is in is
+   * not known.
+   */
   #checkSignal(call: LockedCall): void {
     if (!call.signal?.aborted || call.call.how === 'lead' || call.isGuest) {
       return;

@@ -50,7 +50,7 @@ const MODULES: Readonly<Record<string, unknown>> = {
 const CALLS = new asyncHooks.AsyncLocalStorage();
 const TRANSACTIONS = new asyncHooks.AsyncLocalStorage();
 
-/** What the library finds in place of Node's timers and chance. */
+/** The replacements of Node's timers and chance for the library. */
 export interface Surroundings {
   setTimeout(run: () => void, ms: number): unknown;
   clearTimeout(timer: unknown): void;

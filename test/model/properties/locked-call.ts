@@ -24,7 +24,10 @@ export class LockedCall {
   readonly startedAt: number;
   /** Per key, the call that acquired what this one is inside of. */
   readonly roots = new Map<string, LockedCall>();
-  /** Per key, every call whose lease it may be in: several where one around it, or of its transaction, came with a ticket. */
+  /**
+   * Per key, every call whose lease it may be in: several where a call around it, or of its transaction, came with a
+   * ticket.
+   */
   readonly possibleRoots = new Map<string, ReadonlySet<LockedCall>>();
   /** The transaction that it belongs to. */
   readonly transaction: OpenTransaction | undefined;
@@ -34,16 +37,19 @@ export class LockedCall {
   isReleased = false;
   /** When it ended, or the last call inside of it that outlived it, or the last transaction that kept its lock. */
   endedAt = Infinity;
-  /** What it uses. */
+  /** The features that it uses. */
   features: number;
   readonly #world: World;
   readonly #place: Place;
-  /** It began at the moment at which the transaction around it ended, or that did as it began: it may belong to it or not. */
+  /**
+   * Whether it began at the moment at which the transaction around it ended, or the transaction ended as the call
+   * began: the call may belong to it or not.
+   */
   readonly #isUnsure: boolean;
   /** The transactions of calls inside its lock. */
   readonly #keepers = new Set<OpenTransaction>();
   #enteredAt: number | undefined;
-  /** The same by the clock of the process, whose listeners may have worked before its code began. */
+  /** When it entered by the clock of the process, whose listeners may have worked before its code began. */
   #beganAt: number | undefined;
   #leftAt: number | undefined;
   #stopsAt = Infinity;
@@ -76,7 +82,10 @@ export class LockedCall {
     return Math.max(...[this, ...(this.transaction?.calls ?? [])].map(({ call }) => longestTtl(call)));
   }
 
-  /** When its lease has to be over at the latest: from `maxHold` on it is not renewed any more. By the clock of the process. */
+  /**
+   * When its lease has to be over at the latest: from `maxHold` on it is not renewed any more. By the clock of the
+   * process.
+   */
   get mustEndAt(): number {
     const { maxHold } = this.call;
     return maxHold === undefined || this.#beganAt === undefined ? Infinity : this.#beganAt + maxHold + this.longestTtlMs;
@@ -115,7 +124,10 @@ export class LockedCall {
     return this.#enteredAt === undefined && this.#aborter?.signal.aborted === true;
   }
 
-  /** Whether its code has ended, and a transaction keeps its lock, perhaps for other calls: its caller may have its answer. */
+  /**
+   * Whether its code has ended, and a transaction keeps its lock, perhaps for other calls: its caller may have its
+   * answer.
+   */
   get isLeftToTransaction(): boolean {
     return this.#leftAt !== undefined && this.isKept;
   }
@@ -124,11 +136,15 @@ export class LockedCall {
     return this.#ancestors().includes(other);
   }
 
-  /** Whether it is in the lock of another one, or may be: as a guest, or by its transaction while it waits for a second key. */
+  /**
+   * Whether it is in the lock of another call, or may be: as a guest, or by its transaction while it waits for a second
+   * key.
+   */
   mayBeIn(other: LockedCall): boolean {
     const isMate = this.isGuest || (this.transaction !== undefined && this.transaction === other.transaction);
     const sharesKey = other.call.keys.some((key) => this.call.keys.includes(key));
-    // One inside it that has not entered yet has its keys already, as far as it got, also where the call around it has ended.
+    // A call inside it that has not entered yet has its keys already, as far as it got, also where the call around it
+    // has ended.
     const mayBeRoot = [this, ...this.#ancestors()].some(({ possibleRoots }) =>
       [...possibleRoots.values()].some((roots) => roots.has(other)),
     );
@@ -150,7 +166,8 @@ export class LockedCall {
     }
     this.#hasReturned = true;
     if (call.how === 'observable') {
-      // Its code goes on for itself where the Observable ended before: with its maxHold, or as it was unsubscribed from.
+      // Its code goes on for itself where the Observable ended before: with its maxHold, or as it was unsubscribed
+      // from.
       this.#world.follow(process, this.#running);
     }
     this.#world.note(() => `${process.id}: ${this.by} ends: ${error ? (error.detail ?? error.message) : 'returned'}`);
@@ -350,7 +367,10 @@ export class LockedCall {
     }
   }
 
-  /** A re-entry has the fence of the call that it is inside of, or of one of its transaction; everybody else one that nobody had before. */
+  /**
+   * A re-entry has the fence of the call that it is inside of, or of a call of its transaction. Any other call has a
+   * fence that nobody had before.
+   */
   #checkFence(key: string, fence: number): void {
     const { leases } = this.#world;
     const enclosing = this.#ancestors().filter(({ call, lock }) => lock && call.keys.includes(key));
@@ -433,7 +453,10 @@ export class LockedCall {
     }
   }
 
-  /** Whether a lease that it may be in was lost: the last to leave it tells, also where its release finds the lock gone. */
+  /**
+   * Whether a lease that it may be in was lost: the last call to leave the lease tells, also where its release finds
+   * the lock gone.
+   */
   #mayHaveLost(key: string): boolean {
     return [...(this.possibleRoots.get(key) ?? [])].some(
       (root) => this.#world.leases.find(root.by, key, this.lock?.fenceOf(key) ?? 0)?.lost,
@@ -446,18 +469,22 @@ export class LockedCall {
     return (how === 'observable' && this.signal?.aborted === true) || (how === 'generator' && isDoubt(error));
   }
 
-  /** Before it ran: with a call that it is inside of, or since something took its time between its grant and its code. */
+  /**
+   * Whether it may be lost before it ran: with a call that it is inside of, or since something took its time between
+   * its grant and its code.
+   */
   #mayBeLost(): boolean {
     const around = this.#ancestors().filter((call) => (call.#leftAt ?? Infinity) >= this.startedAt);
     const enclosing = [...around, ...this.#ofTransactions().filter(({ lock }) => lock)];
     const { now, workingUntil, clock } = this.process;
     const stoodStill = workingUntil > this.startedAt || clock.sleptBefore(now) > clock.sleptBefore(this.startedAt);
-    // What it is inside of may have been in doubt when it got its last key, and not be so any more.
+    // A lock that it is inside of may have been in doubt when it got its last key, and not be in doubt any more.
     const wasDoubted = enclosing.length > 0 && this.call.keys.length > 1 && clock.isAhead;
     const isToldAtOnce = this.call.how === 'observable' && enclosing.some(({ signal }) => signal?.aborted);
     const mayBe = isToldAtOnce || this.isGuest || this.#isUnsure || stoodStill || wasDoubted;
-    // A shutdown may end its own lease between its grant and its code, and that of a call of its transaction which never ran. So may a
-    // forced release, whose message may come before the grant. Otherwise what is lost while a second key is waited for is taken anew.
+    // A shutdown may end its own lease between its grant and its code, and the lease of a call of its transaction which
+    // never ran. So may a forced release, whose message may come before the grant. Otherwise a lease that is lost while
+    // a second key is waited for is acquired anew.
     const { leases } = this.#world;
     const wasTold = [this, ...this.#ofTransactions()].some((call) =>
       this.process.isClosing ? leases.wasLost(call) : leases.wasForced(call),
@@ -486,7 +513,8 @@ export class LockedCall {
     const waitMs = call.how === 'tryAcquire' ? 0 : call.wait;
     const attempts = 2 * call.keys.length + 2;
     const attemptsMs = attempts * Math.max(this.#world.commandLimitMs, 50);
-    // What it has already may be in doubt then, and is left once the store has answered, or a command's time is over.
+    // A lock that it has already may be in doubt then, and is left once the store has answered, or a command's time is
+    // over.
     const doubtMs = call.keys.length > 1 && process.clock.isAhead ? Math.min(call.ttl / 4, 1_000) + 50 : 0;
     if (process.pausedMs === 0 && waitedMs > waitMs * 1.01 + Math.max(attemptsMs, doubtMs)) {
       this.#fail(`waited for ${waitedMs} ms`);
@@ -547,7 +575,10 @@ function longestTtl({ ttl, steps }: { readonly ttl: number; readonly steps: read
   return Math.max(ttl, ...steps.flatMap((step) => of(step)));
 }
 
-/** One that a transaction keeps may be lost when the caller has its answer, and has not read it yet: also while another call is inside. */
+/**
+ * Whether a lease is lost inside a call. A lease that a transaction keeps may be lost when the caller has its answer,
+ * and has not read it yet: also while another call is inside.
+ */
 function isLostInside(lease: { readonly lost: boolean; readonly lostKept?: boolean } | undefined): boolean {
   return lease?.lost === true && lease.lostKept !== true;
 }

@@ -25,8 +25,8 @@ export async function generate(parts: MethodParts, items: (lock: Lock) => AsyncG
 }
 
 /**
- * Subscribes to an Observable whose body is `run`; `ended` when its source is unsubscribed from. Resolves with whether it was
- * unsubscribed from before its end: it is where the signal aborts.
+ * Subscribes to an Observable whose body is `run`; `ended` when its source is unsubscribed from. Resolves with whether
+ * it was unsubscribed from before its end: this happens where the signal aborts.
  */
 export function observe(parts: MethodParts, run: (lock: Lock) => Promise<void>, ended: () => void): Promise<boolean> {
   const { process, call, signal } = parts;

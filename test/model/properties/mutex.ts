@@ -3,8 +3,8 @@ import type { HoldRecord } from '../../../lib/core/seam/lock-store.js';
 import { DONE_MS } from '../../../lib/stores/kit/protocol.js';
 
 /**
- * What a key promises: a re-entrant mutex with fences and leases. It is shown each answer of the store, and throws where
- * that breaks the promise. Who gets a lock that is free is left open.
+ * The promise of a key: a re-entrant mutex with fences and leases. It is shown each answer of the store, and throws
+ * where an answer breaks the promise. Who gets a free lock is left open.
  */
 export class Mutex {
   readonly #clock: Clock;
@@ -14,7 +14,7 @@ export class Mutex {
   #owner: string | undefined;
   #ttlMs = 0;
   #endsAt = 0;
-  /** That of the last grant, of whichever owner. */
+  /** The fence of the last grant, of whichever owner. */
   #fence = 0;
   /** The last one that it reserved. */
   #lastFence = 0;
@@ -37,7 +37,9 @@ export class Mutex {
     return this.isFree ? [] : [...this.#holds.values()];
   }
 
-  /** The store looks at the key and finds out if the lease has ended; a clock that is set back later does not revive it. */
+  /**
+   * The store looks at the key and finds out if the lease has ended; a clock that is set back later does not revive it.
+   */
   look(): void {
     if (this.isFree) {
       this.#owner = undefined;

@@ -3,8 +3,8 @@ import type { QueuedPlace } from '../../../lib/stores/kit/key-state.js';
 const LONGEST_BURST = 16;
 
 /**
- * The queue of one key: grants follow it, no place is lost, and no process is granted the key too often in a row while another one
- * queues. It is shown everything, and checked while nothing has gone wrong.
+ * The queue of one key: grants follow it, no place is lost, and no process is granted the key too often in a row while
+ * another process queues. It is shown everything, and checked while nothing has gone wrong.
  */
 export class Order {
   readonly #isChecked: () => boolean;

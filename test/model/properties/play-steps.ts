@@ -3,7 +3,7 @@ import type { Process } from './process.js';
 import type { Step } from './scenario.js';
 import type { Part } from './transactions.js';
 
-/** What code is inside of. */
+/** The calls and transactions that code is inside of. */
 export interface Place {
   /** The call of which the locks are around it. */
   readonly parent?: LockedCall | undefined;

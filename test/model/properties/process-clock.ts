@@ -3,7 +3,10 @@ import type { Clock } from '../../../lib/core/seam/time.js';
 /** How often a clock is read in one instant of the world at most, where nobody waits without a pause. */
 const MOST_READS = 10_000;
 
-/** The clocks of a process: they run at a rate of their own, and the monotonic one stands still while the machine sleeps. */
+/**
+ * The clocks of a process: they run at a rate of their own, and the monotonic clock stands still while the machine
+ * sleeps.
+ */
 export class ProcessClock implements Clock {
   readonly #rate: number;
   readonly #now: () => number;
@@ -15,7 +18,9 @@ export class ProcessClock implements Clock {
   #readAt = -1;
   #reads = 0;
 
-  /** `now`: the time of the world at which the code that runs now is, which is ahead of `worldNow` where that code has worked. */
+  /**
+   * `now`: the time of the world at which the running code is. It is ahead of `worldNow` where that code has worked.
+   */
   constructor(rate: number, now: () => number, worldNow: () => number) {
     this.#rate = rate;
     this.#now = now;
@@ -52,7 +57,7 @@ export class ProcessClock implements Clock {
     return this.at(this.#now());
   }
 
-  /** What the monotonic clock showed or will show. */
+  /** The past or future time of the monotonic clock at `now`. */
   at(now: number): number {
     return 1_000 + (now - this.sleptBefore(now)) * this.#rate;
   }

@@ -13,7 +13,10 @@ interface Timer {
   event: Event;
 }
 
-/** One process: the real core, with a clock, timers and connections of its own. A restart after a crash is another process. */
+/**
+ * One process: the real core, with a clock, timers and connections of its own. A restart after a crash is another
+ * process.
+ */
 export class Process {
   readonly service: LockService;
   readonly wire: Wire;
@@ -23,7 +26,7 @@ export class Process {
   readonly timers = new Set<Timer>();
   /** Until then a lease may run that one of its commands began so late that core releases no longer. */
   lateLeaseUntil = -Infinity;
-  /** What reached it while it stood still: timers run before messages when it goes on. */
+  /** The events that reached it while it stood still: timers run before messages when it goes on. */
   readonly #backlog: { readonly timers: (() => void)[]; readonly others: (() => void)[] } = { timers: [], others: [] };
   #isAlive = true;
   #isClosing = false;
@@ -133,7 +136,7 @@ export class Process {
 
   /** Its machine sleeps, and then has no network for a while. */
   sleepThrough(ms: number, refusedMs: number): void {
-    // What it is in the midst of working on ends after the sleep.
+    // The work that it is in the midst of ends after the sleep.
     const until = this.clock.sleep(this.world.now, ms) + Math.max(0, this.#workingUntil - this.world.now);
     this.#refusedUntil = until + refusedMs;
     this.#standStill(until, ms);
@@ -202,7 +205,7 @@ export class Process {
     this.world.timeline.after(until - this.world.now + 1, () => undefined);
   }
 
-  /** What piled up happens now, one after the other. */
+  /** The events that piled up happen now, one after the other. */
   #goOn(): void {
     if (this.#pausedUntil <= this.world.now) {
       const { timers, others } = this.#backlog;
@@ -219,7 +222,8 @@ export class Process {
       this.world.timeline.after(inMs, () => {
         const slept = clock.sleptBefore(this.world.now);
         if (slept > sleptMs) {
-          // Counted on from the end of the sleep: one that was due just after its beginning would else be armed thousands of times.
+          // The timer counts on from the end of the sleep: a timer that was due just after the beginning of the sleep
+          // would else be armed thousands of times.
           const awakeFrom = clock.awakeFrom(this.world.now);
           timer.event = arm(awakeFrom - this.world.now + slept - sleptMs, clock.sleptBefore(awakeFrom));
         } else {

@@ -1,13 +1,19 @@
-/** What the network does with one command: how long each way takes, and what is lost. After a reset, its sender knows at once. */
+/**
+ * The fate of one command in the network: how long each way takes, and which part is lost. After a reset, its sender
+ * knows at once.
+ */
 export interface Fate {
   readonly kind: 'passes' | 'request lost' | 'reply lost' | 'doubled' | 'reset' | 'sender stops';
   readonly outMs: number;
   readonly backMs: number;
-  /** How much later the second copy of a doubled command arrives, which was sent because the first was not answered; or for how long the sender stops. */
+  /**
+   * How much later the second copy of a doubled command arrives, which was sent because the first was not answered; or
+   * for how long the sender stops.
+   */
   readonly lagMs: number;
 }
 
-/** What happens to one message. */
+/** The fate of one message. */
 export type MessageFate = 'arrives' | 'is lost' | 'is late' | 'comes twice';
 
 /** One locked call, and what its body does. */
@@ -33,7 +39,10 @@ export interface Call {
 /** Its `minHold`, which may not be above its `maxHold`. */
 export const minHoldOf = ({ minHold, maxHold = Infinity }: Call): number => Math.min(minHold, maxHold);
 
-/** That of a call that runs, one that was made before, or one that a call is asked for when it has ended. */
+/**
+ * The source of a ticket: a call that runs, a ticket that was made before, or a call that is asked for one when it has
+ * ended.
+ */
 export type TicketOf = 'running' | 'made before' | 'ended';
 
 /** A process that leads, or stands by, for so long. */
@@ -56,7 +65,7 @@ export type Step =
   /** Goes on for itself a little later: a listener, a timer, a worker. */
   | { readonly do: 'leave behind'; readonly afterMs: number; readonly steps: readonly Step[] }
   | { readonly do: 'outside locks'; readonly steps: readonly Step[] }
-  /** What runs inside a call that came with the ticket. */
+  /** Steps that run inside a call that came with the ticket. */
   | { readonly do: 'enter tickets'; readonly of: TicketOf; readonly key: string; readonly steps: readonly Step[] };
 
 export type Action =

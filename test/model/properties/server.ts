@@ -9,7 +9,7 @@ import { KEYS } from './scenario.js';
 import type { Listener } from './subscriber.js';
 import type { World } from './world.js';
 
-/** What is watched of one key. */
+/** The watchers of one key. */
 interface Watched {
   readonly mutex: Mutex;
   readonly order: Order;

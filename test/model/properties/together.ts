@@ -67,7 +67,10 @@ const leaveBehind = (inner: fc.Arbitrary<Step>): fc.Arbitrary<Step> =>
 const transaction = (...inner: readonly fc.Arbitrary<Step>[]): fc.Arbitrary<Step> =>
   fc.record({ do: fc.constant('transaction'), steps: fc.tuple(...inner), commitMs: shortMs }) as fc.Arbitrary<Step>;
 
-/** What rarely comes of itself: transactions after others, and beside each other inside one lock, and a crowd of calls. */
+/**
+ * Scenarios that rarely come of themselves: transactions after others, and beside each other inside one lock, and a
+ * crowd of calls.
+ */
 const known: fc.Arbitrary<readonly Step[]> = fc.oneof(
   fc.tuple(transaction(calls(2), leaveBehind(transaction(calls(1))), leaveBehind(calls(1)))),
   fc.tuple(calls(3)),

@@ -4,7 +4,7 @@ import type { LockedCall } from './locked-call.js';
 import type { Place } from './play-steps.js';
 import type { Process } from './process.js';
 
-/** What a user knows as one transaction: it ends when all that was begun inside it has settled. */
+/** A transaction as a user knows it: it ends when everything that was begun inside it has settled. */
 export class OpenTransaction {
   /** The calls that belong to it. */
   readonly calls = new Set<LockedCall>();

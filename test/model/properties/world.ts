@@ -17,7 +17,10 @@ import { FOR_EVER_MS, KEYS, LONGEST_TTL_MS, MOST_PROCESSES, type Action, type Ca
 import { Server } from './server.js';
 import { Timeline } from './timeline.js';
 
-/** How long it takes until nothing is left of whoever went: its lease, a claim window, and the pause before a renewal or release. */
+/**
+ * How long it takes until nothing is left of a process that went: its lease, a claim window, and the pause before a
+ * renewal or release.
+ */
 const REST_MS = LONGEST_TTL_MS + CLAIM_MS + 1_500;
 /** The most that core waits for a command: the longest limit, what it waits beyond that, and its own grain. */
 const LONGEST_COMMAND_MS = 1_000 + 100 + 100;
@@ -63,7 +66,7 @@ export class World {
   readonly #processes: Process[] = [];
   readonly #calls = new Map<string, LockedCall>();
   readonly #pending = new Set<LockedCall>();
-  /** What else goes on in processes. */
+  /** The other work that goes on in processes. */
   readonly #followed = new Map<Promise<void>, Process>();
   readonly #ended: LockedCall[] = [];
   readonly #tickets: Ticket[] = [];
@@ -141,7 +144,7 @@ export class World {
     this.#throw();
   }
 
-  /** What the library publishes of a call that has a lock. */
+  /** Listens to the events of calls that have a lock. */
   readonly #listener = (message: unknown): void => {
     const event = message as LockEvent;
     if (event.type === 'acquired') {
@@ -332,11 +335,11 @@ export class World {
     [...this.#pending, ...this.kept].filter(to).forEach((call) => call.uses(features));
   }
 
-  /** What is held is released, what waits is refused, and nothing is left of it. */
+  /** Shuts a process down: its locks are released, its waiting calls are refused, and nothing is left of it. */
   async #shutdown(process: Process): Promise<void> {
     this.#featuring(featuresOf('shutdown'), (call) => call.process === process);
     await process.shutdown();
-    // What it sent last is on its way.
+    // The last commands that it sent are on their way.
     await process.sleep(LAST_MS);
     this.note(() => `${process.id} has shut down.`);
     const left = this.server.holds.find(({ by }) => this.callNamed(by)?.process === process && !this.callNamed(by)?.call.minHold);
@@ -383,7 +386,10 @@ export class World {
     this.#throw();
   }
 
-  /** What a call leaves behind is released: at once, or when the network lets it through. A store may forget that it was. */
+  /**
+   * The locks that a call leaves behind are released: at once, or when the network lets the release through. A store
+   * may forget the release.
+   */
   #checkOrphans(): void {
     if (this.server.isForgetful) {
       return;
@@ -427,7 +433,9 @@ export class World {
     }
   }
 
-  /** A process has the key in turn with the places that were left behind: those who had them are dead, or were not heard. */
+  /**
+   * A process has the key in turn with the places that were left behind: their processes are dead, or were not heard.
+   */
   async #probe(process: Process, key: string): Promise<void> {
     let outcome: unknown;
     process.service

@@ -5,7 +5,7 @@ import { VotingServer, type Machine, type VoteReply } from './voting-server.js';
 
 /** Some time of 2023: what the scripts compute with is as large as in production. */
 const BEGIN_MS = 1_700_000_000_000;
-/** What the fields of holds begin with. */
+/** The prefix of the fields of holds. */
 const HOLD = 'hold:';
 
 /** A server of a quorum on a machine of its own, which carries out what the scripts are specified to do. */
@@ -64,7 +64,7 @@ export class Host implements Machine {
     this.#forget();
   }
 
-  /** What it remembers of its part in the quorum, and for how many milliseconds more what was reported holds. */
+  /** The record of its part in the quorum, and for how many milliseconds more the reports hold. */
   get remembers(): string {
     const now = Math.floor(this.us / 1_000);
     const fields = Object.entries(this.#record.stored()).map(([name, value]) =>

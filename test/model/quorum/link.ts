@@ -4,7 +4,7 @@ import type { Event } from '../properties/timeline.js';
 import type { Host } from './host.js';
 import type { Participant } from './participant.js';
 
-/** What a connection asks of its process. */
+/** A request of a connection to its process. */
 interface Asked {
   readonly carryOut: () => unknown;
   readonly resolve: (reply: unknown) => void;
@@ -22,7 +22,7 @@ export class Link {
   readonly #participant: Participant;
   readonly #onReady: (address: string) => void;
   readonly #random: Random;
-  /** What was asked before there was a connection. */
+  /** The requests before there was a connection. */
   readonly #waiting: Asked[] = [];
   readonly #pending = new Set<Asked>();
   /** Rises with each connection that breaks. */
@@ -59,7 +59,7 @@ export class Link {
     this.#frozenUntil = Math.max(this.#frozenUntil, this.#now + ms);
   }
 
-  /** What is on its way may still get there, and no reply comes back. */
+  /** Requests on their way may still get there, and no reply comes back. */
   readonly break = (): void => {
     this.#broken++;
     this.#isReady = false;
@@ -141,7 +141,8 @@ export class Link {
     const { run } = this.host;
     this.#pending.add(asked);
     world.timeline.after(this.#delay(0), () => {
-      // What has left the process may get there although the connection broke, as long as the server's process is the same.
+      // A request that has left the process may get there although the connection broke, as long as the server's
+      // process is the same.
       if (run !== this.host.run || !this.host.isUp || (broken !== this.#broken && this.#random.chance(0.5))) {
         return;
       }

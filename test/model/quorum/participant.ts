@@ -21,7 +21,7 @@ export class Participant {
   readonly #backlog: { readonly timers: (() => void)[]; readonly others: (() => void)[] } = { timers: [], others: [] };
   #isAlive = true;
   #pausedUntil = -1;
-  /** What its monotonic clock has missed, in milliseconds. */
+  /** The time that its monotonic clock has missed, in milliseconds. */
   #sleptMs = 0;
   #trustedUntil = 0;
   #holds = 0;
@@ -31,7 +31,7 @@ export class Participant {
     this.name = name;
     this.hosts = hosts;
     const { timeline, random } = world;
-    // oxlint-disable-next-line unicorn/no-this-assignment, typescript/no-this-alias -- connections are made by the library
+    // oxlint-disable-next-line unicorn/no-this-assignment, typescript/no-this-alias -- the library makes connections
     const participant = this;
     this.#library = load({
       setTimeout: (run, ms) => this.#setTimeout(run, ms),

@@ -109,7 +109,10 @@ export class QuorumWorld {
     }
   }
 
-  /** Lets all come to rest, and checks that each server counts for each process again: with any minority away, locks go on. */
+  /**
+   * Lets everything come to rest, and checks that each server counts for each process again: with any minority away,
+   * locks go on.
+   */
   async settle(): Promise<void> {
     const { timeline, conditions } = this;
     this.isQuiet = true;
@@ -144,7 +147,7 @@ export class QuorumWorld {
     this.timeline.now = Math.max(this.timeline.now, end);
   }
 
-  /** What `work` resolves to within half a minute; undefined where it does not. */
+  /** The result of `work` within half a minute; undefined where there is none. */
   async #await<T>(work: Promise<T>): Promise<T | undefined> {
     const results: T[] = [];
     work.then(

@@ -39,7 +39,10 @@ export class ScriptedServer {
     this.#edit = edit;
   }
 
-  /** What has run out by then is gone for good: Redis itself would show it again where the clock is set back before it is deleted. */
+  /**
+   * Sets the clock. Keys that have run out by then are gone for good: Redis itself would show them again where the
+   * clock is set back before they are deleted.
+   */
   async setClock(us: number): Promise<void> {
     this.#clock.stopAt(us);
     await this.#client.scan('0', 'COUNT', 1_000);
@@ -114,7 +117,7 @@ export class ScriptedServer {
       lock: lock && readLock(lock),
       counter: counter && Number(counter[2]),
       waiters: waiters && readWaiters(waiters),
-      // What else there is has to be a done mark.
+      // Any other key has to be a done mark.
       done: Object.fromEntries(
         dumped.map(([key, leftMs, answer]) => {
           const name = /^lock:done:(.*?):/.exec(key)?.[1];

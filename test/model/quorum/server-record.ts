@@ -3,7 +3,7 @@ import type { Machine } from './voting-server.js';
 /** How far the clock may go back before it counts as set back, in milliseconds. */
 const SET_BACK_MS = 1_000;
 
-/** What REPORT is given. */
+/** The arguments of REPORT. */
 export interface Report {
   /** The run that the process talks to. */
   readonly run: string;
@@ -13,7 +13,7 @@ export interface Report {
   readonly counts: '' | 'again' | 'first';
   /** The least that its counter is then. */
   readonly least: number;
-  /** What the process says of its servers and settings, and for how long each holds. */
+  /** The reports of the process about its servers and settings, and for how long each holds. */
   readonly said: readonly (readonly [string, number])[];
 }
 
@@ -25,7 +25,7 @@ interface Run {
   restarted: boolean;
 }
 
-/** What a server remembers of its part in the quorum, as a state machine: what REPORT does. */
+/** The record of a server about its part in the quorum, as a state machine: the effects of REPORT. */
 export class ServerRecord {
   readonly #machine: Machine;
   readonly #said = new Map<string, number>();
@@ -39,7 +39,7 @@ export class ServerRecord {
   report({ run, restarted, counts, least, said }: Report): unknown {
     const now = Math.floor(this.#machine.us / 1_000);
     if (this.#run && this.#readAt - now > SET_BACK_MS) {
-      // What was reported holds for as long as it did by the old clock.
+      // A report holds for as long as it did by the old clock.
       this.#run.seen = now;
       for (const [what, until] of this.#said) {
         this.#said.set(what, until - this.#readAt + now);

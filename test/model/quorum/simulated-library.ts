@@ -27,7 +27,7 @@ export interface SimulatedLibrary {
   readonly LockConfigurationError: typeof LockConfigurationError;
 }
 
-/** What the library finds in place of Node's timers, clocks and chance, and of its connections. */
+/** The replacements of Node's timers, clocks and chance, and of the connections, for the library. */
 export interface Surroundings {
   setTimeout(run: () => void, ms: number): unknown;
   clearTimeout(timer: unknown): void;

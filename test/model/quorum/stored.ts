@@ -11,12 +11,18 @@ export interface StoredVotes {
   readonly leftMs: number;
 }
 
-/** What one server stores: of one key, of its fences, and of its part in the quorum. All times are by the server's clock. */
+/**
+ * The data that one server stores: of one key, of its fences, and of its part in the quorum. All times are by the
+ * server's clock.
+ */
 export interface Stored {
   readonly lock: StoredVotes | undefined;
   /** The last fence, or a higher one that a process sent. */
   readonly counter: number | undefined;
-  /** The processes that wait: since when, and when they were refused last; and which process had the lock last, since when. */
+  /**
+   * The processes that wait: since when, and when they were refused last; and which process had the lock last, since
+   * when.
+   */
   readonly waiters:
     { readonly waiting: Waiting; readonly last: readonly [string, number] | undefined; readonly leftMs: number } | undefined;
   /** Done marks: the name of a hold or vote → the first answer of its release, and how long the mark stays. */

@@ -26,14 +26,17 @@ export interface VoteRequest {
   readonly latest: number;
 }
 
-/** What VOTE answers: the fence that was stored, a refusal, that the command is late, or the counter that no fence can follow. */
+/**
+ * The answers of VOTE: the fence that was stored, a refusal, that the command is late, or the counter that no fence can
+ * follow.
+ */
 export type VoteReply =
   | { readonly fence: number; readonly serverMs: number }
   | { readonly remainingMs: number; readonly by: string; readonly heldMs: number; readonly rank: number; readonly serverMs: number }
   | { readonly lateAt: number }
   | { readonly tooHigh: string };
 
-/** What JOIN and RENEW are given of a hold. */
+/** The hold in the arguments of JOIN and RENEW. */
 export interface HoldRequest {
   readonly owner: string;
   readonly fence: number;
@@ -59,13 +62,14 @@ interface Waiters {
 }
 
 /**
- * One server of a quorum as a state machine, for one key: what VOTE and SETTLE do there, and the scripts of the single server, whose holds
- * are votes here. The votes of one hold are called `<hold>.<number of the attempt>`, or `<hold>` where it joined.
+ * One server of a quorum as a state machine, for one key: the effects of VOTE and SETTLE there, and of the scripts of
+ * the single server, whose holds are votes here. The votes of one hold are called `<hold>.<number of the attempt>`, or
+ * `<hold>` where it joined.
  *
  * | the lock | and | VOTE |
  * |---|---|---|
  * | any | the hold was released, or this vote withdrawn | refuses |
- * | free | no other process has waited longer than the caller, or the caller's process is in its slice | votes |
+ * | free | no other process has waited longer, or the caller's process is in its slice | votes |
  * | free | another process has waited longer | refuses |
  * | the owner's | a later attempt of the hold has voted | refuses |
  * | the owner's | otherwise | votes, in place of earlier attempts of the hold |
@@ -267,7 +271,10 @@ export class VotingServer {
     return this.#refusal(lock.endsAt - this.#ms, lock.by, Math.max(0, this.#ms - lock.since), rank);
   }
 
-  /** Records that a caller waits that was refused before. `holder` has the lock: it is the last one, unless another is recorded. */
+  /**
+   * Records that a caller waits that was refused before. `holder` has the lock: it is the last holder, unless another
+   * is recorded.
+   */
   #wait({ process, waitedMs }: VoteRequest, holder?: Waiters['last']): void {
     if (waitedMs > 0) {
       this.#waiters ??= { waiting: new Map(), last: undefined, endsAt: 0 };

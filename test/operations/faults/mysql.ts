@@ -17,7 +17,7 @@ async function single(strike: (server: MySqlServer) => unknown): Promise<World> 
   };
 }
 
-/** What is changed counts for connections from now on. */
+/** Changes a setting, which counts for connections from now on. */
 async function change(server: MySqlServer, sql: string): Promise<void> {
   await server.query(sql);
   await server.endConnections('locker');

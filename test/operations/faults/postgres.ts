@@ -28,7 +28,7 @@ async function askPassword(server: PostgresServer): Promise<void> {
   await server.query('SELECT pg_reload_conf()');
 }
 
-/** What is changed counts for connections from now on. */
+/** Changes a setting, which counts for connections from now on. */
 async function change(server: PostgresServer, sql: string): Promise<void> {
   await server.query(sql);
   await server.terminateBackends("usename = 'locker'");

@@ -25,7 +25,10 @@ export interface FleetSize {
   readonly waiting: number;
 }
 
-/** What the processes of one store would say, second by second: locks with leases of 10 s that are renewed, and calls that wait. */
+/**
+ * The answers that the processes of one store would give, second by second: locks with leases of 10 s that are renewed,
+ * and calls that wait.
+ */
 export class FleetOfLocks {
   readonly #random: Random;
   readonly #store: string;
@@ -52,7 +55,7 @@ export class FleetOfLocks {
     this.#calls = [...this.#without(this.#calls, calls), ...Array.from({ length: calls }, () => this.#newCall(now))];
   }
 
-  /** What is said at `now`; a process that answers a moment later has held its locks a moment longer. */
+  /** The answer at `now`; a process that answers a moment later has held its locks a moment longer. */
   answer(now: number): StoreAnswer {
     const late = new Map(this.#processes.map(({ id }) => [id, this.#random.whole(0, LATE_MS)]));
     const ageOf = ({ row, beganAt }: FleetLock | FleetCall): number => now + (late.get(row.process) ?? 0) - beganAt;

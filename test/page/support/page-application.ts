@@ -9,7 +9,7 @@ import { LockPageModule, type LockPageOptions } from 'nestjs-distributed-lock/pa
 
 export const PLATFORMS = { express: () => new ExpressAdapter(), fastify: () => new FastifyAdapter() } as const;
 
-/** What an application of a test is made of. */
+/** The parts of an application of a test. */
 export interface PageSettings {
   readonly page?: LockPageOptions;
   readonly platform?: keyof typeof PLATFORMS;

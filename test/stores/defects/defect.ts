@@ -19,7 +19,7 @@ export type Parts = LockStore & {
   readonly health: NonNullable<LockStore['health']>;
 };
 
-/** What breaks a rule, and the rule that has to notice. */
+/** A change that breaks a rule, and the rule that has to notice. */
 export interface Defect {
   readonly rule: string;
   readonly change: (store: Parts) => Partial<Parts>;

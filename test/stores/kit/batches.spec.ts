@@ -21,7 +21,7 @@ beforeEach(() => {
 const numbered = (count: number): string[] => Array.from({ length: count }, (_, at) => `${at}`);
 const turnEnds = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** What becomes of each request by the end of the turn. */
+/** The outcome of each request by the end of the turn. */
 async function outcomesOf(...requests: string[]): Promise<unknown[]> {
   const outcomes: unknown[] = requests.map(() => 'none');
   requests.forEach((request, at) =>

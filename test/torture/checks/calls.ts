@@ -3,7 +3,10 @@ import { without, type Interval } from '../interval.js';
 import { WAIT_LEASES } from '../worker-options.js';
 import { SLACK_MS, type Evidence, type Finding, type Violation } from './check.js';
 
-/** How calls may end here. No call closes a cycle, is one of too many, or is made wrongly; a ticket may come when its worker ends. */
+/**
+ * How calls may end here. No call closes a cycle, is one of too many, or is made wrongly; a ticket may come when its
+ * worker ends.
+ */
 const OUTCOMES =
   /^(returned|LOCK_NOT_ACQUIRED (busy|aborted|shutdown)|LOCK_LOST (expired|forced|released|shutdown)|LOCK_STORE( unknown)?)$/;
 
@@ -19,7 +22,10 @@ function unended(entry: Entry, { faults }: Evidence): Violation[] {
     : [];
 }
 
-/** A wait, and a release, last no longer than they may, not counting the time in which the process was kept from the servers. */
+/**
+ * A wait, and a release, last no longer than they may, not counting the time in which the process was kept from the
+ * servers.
+ */
 function late(entry: Entry, { faults, leaseMs }: Evidence): Violation[] {
   const { process, key, invokedAt, enteredAt, leftAt, settledAt, waitMs = WAIT_LEASES * leaseMs } = entry;
   const end = settledAt ?? faults.deathOf(process);

@@ -4,7 +4,7 @@ import type { KeyReplay } from '../replay/replay.js';
 import type { Faults } from '../struck.js';
 import type { Topology } from '../topologies/topology.js';
 
-/** What the checks read. */
+/** The evidence that the checks read. */
 export interface Evidence {
   readonly history: readonly HistoryEvent[];
   readonly entries: readonly Entry[];
@@ -16,9 +16,9 @@ export interface Evidence {
   /** Whether the store keeps the order of those who wait. */
   readonly keepsOrder: boolean;
   readonly keys: readonly string[];
-  /** What the registers held at the end, by key. */
+  /** The values of the registers at the end, by key. */
   readonly registers: ReadonlyMap<string, { readonly claimed: number; readonly plain: number }>;
-  /** What was wrong after the last fault: keys that could not be had or stayed. */
+  /** The problems after the last fault: keys that could not be had or stayed. */
   readonly leftovers: readonly string[];
   /** Processes that ended by themselves, or did not end. */
   readonly failures: readonly string[];
@@ -32,12 +32,12 @@ export interface Violation {
 
 export interface Finding {
   readonly check: string;
-  /** What was looked at, for people to see that it was something. */
+  /** The observations, for people to see that there were some. */
   readonly seen: string;
   readonly violations: readonly Violation[];
 }
 
 /** For how long a lock is reserved for the process whose turn it is, in milliseconds. */
 export const CLAIM_MS = 1_000;
-/** What the timers of a loaded machine may be late by, in milliseconds. */
+/** The most that the timers of a loaded machine may be late, in milliseconds. */
 export const SLACK_MS = 250;

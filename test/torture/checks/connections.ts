@@ -10,7 +10,7 @@ export function checkConnections({ history, faults }: Evidence): Finding {
   const seen = history.filter(({ op }) => op === 'connections');
   const violations = seen.flatMap(({ since = 0, t, count = 0, most = 0 }) => {
     const cuts = faults.all.filter(({ fault, from, to }) => CUTTING.has(fault) && from <= t && to >= since).length;
-    // What was cut may still be there, and those of one process are at most all.
+    // Connections that were cut may still be there, and the connections of one process are at most all.
     return count > most * (1 + cuts)
       ? [{ text: `a server had ${count} connections, and the pools of its clients may have ${most}`, entries: [] }]
       : [];

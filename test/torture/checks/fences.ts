@@ -2,7 +2,10 @@ import type { Entry } from '../entry.js';
 import type { Evidence, Finding, Violation } from './check.js';
 import { unnoticed } from './excuse.js';
 
-/** Fences rise with the grants of a key, none is given twice, and whoever enters a running lock has the fence of its holder. */
+/**
+ * Fences rise with the grants of a key, none is given twice, and whoever enters a running lock has the fence of its
+ * holder.
+ */
 export function checkFences(evidence: Evidence): Finding {
   const { entries, keys } = evidence;
   const violations: Violation[] = [];
@@ -32,7 +35,10 @@ function ticketsOf(entries: readonly Entry[], key: string, grants: readonly Entr
   );
 }
 
-/** A lease that was taken away serves calls of its process, at fences of its block, until the process notices: that is no grant. */
+/**
+ * A lease that was taken away serves calls of its process, at fences of its block, until the process notices: such a
+ * call is no grant.
+ */
 function falling(grants: readonly Entry[], tickets: readonly Entry[], evidence: Evidence): Violation[] {
   const byEnd = grants.toSorted((first, second) => (first.enteredAt as number) - (second.enteredAt as number));
   let highest: Entry | undefined;

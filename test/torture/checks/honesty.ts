@@ -9,10 +9,16 @@ type Fences = Map<string, number>;
 /** Higher fences that are looked at: an entry that ended late may have been overtaken by several. */
 const NEAR = 50;
 
-/** For which part of a lease a process was kept from the servers that could not renew it: more than one cut of its connections. */
+/**
+ * For which part of a lease a process was kept from the servers that could not renew it: more than one cut of its
+ * connections.
+ */
 const HINDERED = 0.55;
 
-/** Whoever was overtaken was notified of the loss, nobody of one that nothing caused, and each as soon as the lease was over. */
+/**
+ * Each caller that was overtaken was notified of the loss, nobody was notified of a loss that nothing caused, and each
+ * was notified as soon as the lease was over.
+ */
 export function checkHonesty(evidence: Evidence): Finding {
   const entered = evidence.entries.filter(({ enteredAt }) => enteredAt !== undefined);
   const lost = entered.filter(wasLost);
@@ -85,7 +91,10 @@ function falseLoss(entry: Entry, fencesOf: ReadonlyMap<string, Fences>, evidence
       ];
 }
 
-/** Its deadline is known to whoever has a clock: servers that do not answer are no reason, and only a process that stood still is. */
+/**
+ * The deadline of a lease is known to every process that has a clock: servers that do not answer are no reason for a
+ * late notice, and only a process that stood still is.
+ */
 function lateNotice(entry: Entry, { faults }: Evidence): Violation[] {
   const { process, key, fence, enteredAt, lostAt, leftAt } = entry;
   const notifiedAt = lostAt ?? leftAt;
@@ -104,7 +113,7 @@ function lateNotice(entry: Entry, { faults }: Evidence): Violation[] {
     : [{ text: `the loss of "${key}" at fence ${fence} was notified ${Math.round(lateMs)} ms late in ${process}`, entries: [entry] }];
 }
 
-/** What its holder was notified of first. */
+/** The first reason that its holder was notified of. */
 function reasonOf({ events, outcome = '' }: Entry): string | undefined {
   return (events.find(({ op }) => op === 'lost')?.outcome ?? outcome).split(' ')[1];
 }

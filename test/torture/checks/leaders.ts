@@ -3,13 +3,17 @@ import type { HistoryEvent } from '../event.js';
 import { without, type Interval } from '../interval.js';
 import { SLACK_MS, type Evidence, type Finding, type Violation } from './check.js';
 
-/** For how long a process may neither lead nor stand by, in leases: the pause after several errors in a row, or its own end. */
+/**
+ * For how long a process may neither lead nor stand by, in leases: the pause after several errors in a row, or its own
+ * end.
+ */
 const ABSENT = 3;
 
 /**
- * What the checks of all locks do not see. "no overlap" says that two leaders never trust their leases, and "no turn is missed" that
- * nobody who stands by waits for longer than is documented. Here: no process stands by while code of its own that led before still runs;
- * each does stand by again; and nobody leads, is notified or ends without an event.
+ * Checks what the checks of all locks do not see. "no overlap" says that two leaders never trust their leases at once,
+ * and "no turn is missed" that nobody who stands by waits for longer than is documented. Here: no process stands by
+ * while code of its own that led before still runs; each process does stand by again; and nobody leads, is notified or
+ * ends without an event.
  */
 export function checkLeaders(evidence: Evidence): Finding {
   const events = evidence.history.filter(({ op }) => op === 'leader');

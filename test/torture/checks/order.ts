@@ -8,10 +8,16 @@ const BURST = 16;
 /** After this long a process that waits is in the queue, in milliseconds. */
 const QUEUED_MS = 400;
 
-/** How often a process has a turn before another that waits: the one that it has already, and none that it queues for later. */
+/**
+ * How often a process has a turn before another process that waits: the turn that it has already, and none that it
+ * queues for later.
+ */
 const TURNS = 2;
 
-/** A process that waits is passed over by no other for longer than a burst, nor again and again, unless it was kept from its turn. */
+/**
+ * A process that waits is passed over by no other for longer than a burst, nor again and again, unless it was kept from
+ * its turn.
+ */
 export function checkOrder(evidence: Evidence): Finding {
   if (!evidence.keepsOrder) {
     return { check: 'turns are in order', seen: 'none: the store keeps no order', violations: [] };

@@ -26,7 +26,10 @@ export function checkTickets(evidence: Evidence): Finding {
   return { check: 'tickets enter running locks', seen: `${seen} tickets`, violations };
 }
 
-/** Its holder had it before, and trusted it after; nothing took it away, which a holder that is cut off may not know. */
+/**
+ * The holder had the lock before, and trusted it afterwards; nothing took it away, which a holder that is cut off may
+ * not know.
+ */
 function refused(entry: Entry, holder: Entry | undefined, evidence: Evidence): Violation[] {
   const { faults } = evidence;
   const { key, process, invokedAt, settledAt = Infinity, outcome = '' } = entry;

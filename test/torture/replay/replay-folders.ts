@@ -6,7 +6,10 @@ import { checkHistories } from '../checks/histories.js';
 import { OPERATIONS_FILE, readOperations } from '../operations.js';
 import { replay } from './replay.js';
 
-/** Replays the histories of folders, and of those in them; answers the exit code. A folder without any is one that nothing was shown of. */
+/**
+ * Replays the histories of folders, and of the folders in them; answers the exit code. A folder without any history
+ * proves nothing.
+ */
 export async function replayFolders(folders: readonly string[]): Promise<number> {
   const library = await openLibrary();
   await stop();

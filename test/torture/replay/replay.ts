@@ -40,7 +40,7 @@ export function replay(library: Library, operations: readonly Operation[], table
   });
 }
 
-/** What has to be, or may have been, carried out of an operation. */
+/** The tasks of an operation: those that have to be, or may have been, carried out. */
 function tasksOf(operation: Operation, table: Topology['table']): Task[] {
   const { op, outcome, invoke, return: end, reply, granted } = operation;
   // A store with replicas renews what it was granted, and waits until they have that.
@@ -80,7 +80,7 @@ function tasksOf(operation: Operation, table: Topology['table']): Task[] {
   return [optional({ ...operation, granted }), ...(op === 'acquire' || op === 'join' ? withdrawn({}) : [])];
 }
 
-/** What may have been carried out and was sent several times is one task: it may be carried out more than once. */
+/** Makes one task of optional commands that were sent several times: such a task may be carried out more than once. */
 function together(tasks: readonly Task[]): Task[] {
   const byName = new Map<string, Task>();
   for (const task of tasks.filter(({ isOptional }) => isOptional)) {
@@ -99,7 +99,10 @@ interface Away {
   readonly to: number;
 }
 
-/** By store, and by process, and by worker. Where a command failed, the connection may be gone that receives messages, for longer than the fault. */
+/**
+ * The times away by store, by process, and by worker. Where a command failed, the connection that receives messages may
+ * be gone, for longer than the fault.
+ */
 function awayOf(operations: readonly Operation[]): Map<string, Away[]> {
   const away = new Map<string, Away[]>();
   const add = (name: string, from: number, to: number): void => void away.set(name, [...(away.get(name) ?? []), { from, to }]);

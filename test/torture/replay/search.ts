@@ -1,7 +1,10 @@
 import type { Command, Stepper } from './stepper.js';
 import { encode, EMPTY, vagueSince, type TableState } from './state.js';
 
-/** Of a key's history: what has to be carried out between its invocation and its return, or may be, at any time of it and more than once. */
+/**
+ * A task of a key's history: it has to be carried out between its invocation and its return; or it may be, at any time
+ * of it and more than once.
+ */
 export interface Task {
   readonly command: Command;
   readonly from: number;
@@ -15,7 +18,10 @@ interface Candidate {
   readonly ahead: ReadonlySet<Task>;
 }
 
-/** How much is tried where the plain order fails, one after the other: how many returns before, and whether with what is optional. */
+/**
+ * How much is tried where the plain order fails, one after the other: how many returns before, and whether with
+ * optional tasks.
+ */
 const RETRIES = [
   { back: 4, withOptional: false },
   { back: 4, withOptional: true },
@@ -24,7 +30,10 @@ const RETRIES = [
   { back: 100, withOptional: false },
   { back: 100, withOptional: true },
 ] as const;
-/** The most candidates that are carried on, that one return may have while it is tried again, and the most steps of the table that a retry takes. */
+/**
+ * The most candidates that are carried on, the most that one return may have while it is tried again, and the most
+ * steps of the table that a retry takes.
+ */
 const MOST_CANDIDATES = { plain: 8, again: 100 } as const;
 const MOST_STEPS = 3_000;
 const MOST_BACK = Math.max(...RETRIES.map(({ back }) => back));
@@ -34,7 +43,7 @@ const KEPT = 400;
 const MOST_VIOLATIONS = 10;
 
 export interface KeySearch {
-  /** What no run of the table explains: the operations at whose return no candidate was left. */
+  /** The operations that no run of the table explains: at their return no candidate was left. */
   readonly violations: readonly Task[];
   /** Those at which the search was given up, since there were too many ways. */
   readonly givenUp: readonly Task[];
@@ -54,9 +63,10 @@ interface Mode {
 const PLAIN: Mode = { isFull: false, withOptional: false };
 
 /**
- * Whether the operations on a key are a run of the table: each between its invocation and its return, with the answer that it had (Wing and
- * Gong; Lowe). Candidates go from one return to the next, first each with the operation that returns. Only where none is left, it goes
- * some returns back and tries every order there, at last with what has no known outcome.
+ * Whether the operations on a key are a run of the table: each between its invocation and its return, with the answer
+ * that it had (Wing and Gong; Lowe). Candidates go from one return to the next, first each with the operation that
+ * returns. Only where none is left, it goes some returns back and tries every order there, at last with operations that
+ * have no known outcome.
  */
 export class Search {
   readonly #stepper: Stepper;
@@ -163,7 +173,7 @@ export class Search {
       }
       next = tried.at(-1) as readonly Candidate[];
       if (next.length > 0) {
-        // What is tried later begins with what has explained all of it so far.
+        // A later try begins with candidates that have explained all of it so far.
         tried.slice(0, -1).forEach((found, index) => (this.#past[first + index] = found));
       } else if (tried[tried.length - 2]?.length === 0) {
         // Not even what came before is explained from there: that needs what lies further back.
@@ -233,7 +243,7 @@ export class Search {
       .join()}`;
   }
 
-  /** What else may be carried out before a return. */
+  /** The other tasks that may be carried out before a return. */
   #others(at: number, { ahead, state }: Candidate, { withOptional }: Mode): Task[] {
     const { to } = this.#returns[at] as Task;
     const pending = this.#pending.get(at) ?? this.#pendingAt(at);

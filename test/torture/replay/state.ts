@@ -2,8 +2,8 @@
 export type Span = readonly [least: number, most: number];
 
 /**
- * What the table of one key may hold. A time is a span: nobody knows at which moment of its interval an operation was carried out. Frozen
- * by use: a step makes a new one.
+ * A possible state of the table of one key. A time is a span: nobody knows at which moment of its interval an operation
+ * was carried out. Frozen by use: a step makes a new state.
  */
 export interface TableState {
   /** The next operation is carried out no earlier. */
@@ -17,7 +17,7 @@ export interface TableState {
   readonly queueEnds: Span;
   /** The marks of releases, of holds that may still be named. */
   readonly done: readonly (readonly [hold: string, answer: boolean, until: Span])[];
-  /** What is not known, since something befell the servers at `since`. */
+  /** The parts that are not known, since a fault struck the servers at `since`. */
   readonly vague?: { readonly grant: boolean; readonly queue: boolean; readonly since: number } | undefined;
 }
 

@@ -18,7 +18,7 @@ const KEY = 'k';
 /** A latest time that every command has missed, in milliseconds of the wall clock of the table. */
 const LONG_AGO = 1e-9;
 
-/** What the replay knows of a key's history as a whole. */
+/** The facts that the replay knows of a key's history as a whole. */
 export interface Known {
   /** Whether a process of a store may not have received a message in that time. */
   isAway(store: string, from: number, to: number): boolean;
@@ -33,7 +33,10 @@ export interface Known {
   readonly ahead: number | undefined;
 }
 
-/** An operation as the table carries it out; `withdraw` takes a hold out that replicas did not confirm, and leaves no mark. */
+/**
+ * An operation as the table carries it out; `withdraw` takes a hold out that replicas did not confirm, and leaves no
+ * mark.
+ */
 export interface Command extends Omit<Operation, 'op'> {
   readonly op: Operation['op'] | 'withdraw';
   /** Whether any answer will do, since nobody was told. */
@@ -91,7 +94,10 @@ export class Stepper {
     }
   }
 
-  /** All states that an operation may lead to if it is carried out by `latest` with the answer that it had; none where that cannot be. */
+  /**
+   * All states that an operation may lead to if it is carried out by `latest` with the answer that it had; none where
+   * this is impossible.
+   */
   after(state: TableState, command: Command, latest: number): TableState[] {
     const states: TableState[] = [];
     forEachChoice((choose) => {
@@ -162,7 +168,10 @@ export class Stepper {
     return this.#carryOut(state, this.#withFence(state, this.#perhapsLate(state, command, choose), choose), from, to, choose);
   }
 
-  /** What nobody was told of may have come too late to be granted: then it has released its lock, or skipped places, all the same. */
+  /**
+   * A command whose answer nobody got may have come too late to be granted: then it has released its lock, or skipped
+   * places, all the same.
+   */
   #perhapsLate({ grant, queue }: TableState, command: Command, choose: (count: number) => number): Command {
     const { op, hold = '', isSilent, reply = 'ok', isLate } = command;
     const mayBeLate =
@@ -405,7 +414,7 @@ function confirmed([least, most]: Span, { confirms, ttl = 0, next }: Command): S
   return confirms === undefined ? [least, most] : [least, Math.max(most, confirms + (next?.ttl ?? ttl))];
 }
 
-/** What a fault took at a moment of its time. */
+/** Forgets the data that a fault took at a moment of its time. */
 function forget(state: TableState, { what }: Command, now: number, choose: (count: number) => number): TableState {
   switch (what) {
     case 'lock':

@@ -29,8 +29,8 @@ export const POOL_MAX = 10;
 const LOOK_MS = 50;
 
 /**
- * Two databases of a primary and its replica, which confirms every commit: neither a crash nor a failover loses anything. There are few keys,
- * so that processes hand over several at a time all the time.
+ * Two databases of a primary and its replica, which confirms every commit: neither a crash nor a failover loses
+ * anything. There are few keys, so that processes hand over several at a time all the time.
  */
 export class MySql implements Topology {
   readonly faults: readonly FaultName[] = [

@@ -46,7 +46,7 @@ export class Postgres implements Topology {
   readonly renewText = '.renew(';
   readonly #server: PostgresServer;
   readonly #pool: Pool;
-  /** What is no worker, and knows nothing of locks. */
+  /** A pool of clients that are no workers, and know nothing of locks. */
   readonly #strangers: Pool;
   #strikes: Promise<unknown> = Promise.resolve();
   #links = 0;

@@ -14,7 +14,10 @@ import { strikeServer } from './strike-server.js';
 import type { Taken, Topology } from './topology.js';
 
 const SERVERS = 5;
-/** How far the wall clocks of the servers are ahead of the machine's, and those of the workers, in milliseconds: minutes apart. */
+/**
+ * How far the wall clocks of the servers are ahead of the machine's, and those of the workers, in milliseconds: minutes
+ * apart.
+ */
 const AHEAD_MS = { servers: [0, 120_000, -60_000, 0, 30_000], workers: [0, -120_000, 90_000, 0] };
 /** How old what a server comes back with is at least, in milliseconds. */
 const OLD_MS = 500;
@@ -24,12 +27,12 @@ const LONGEST_LEASE_MS = 1_000;
 const AWAY_MS = 200;
 
 /**
- * Five servers that know nothing of each other, and keep nothing on disk. Two may be away, and do come back empty, or with what they
- * had before: a FLUSHALL is no fault of theirs, since a server that was emptied while it runs has votes too early, which no quorum
- * survives.
+ * Five servers that know nothing of each other, and keep nothing on disk. Two may be away, and do come back empty, or
+ * with earlier data: a FLUSHALL is no fault of theirs, since a server that was emptied while it runs has votes too
+ * early, which no quorum survives.
  *
- * The clocks of servers and workers are minutes apart, unless all servers may lose what they have at once: then the last fence is
- * known to nobody, and fences rise by the clocks of the servers alone.
+ * The clocks of servers and workers are minutes apart, unless all servers may lose their data at once: then the last
+ * fence is known to nobody, and fences rise by the clocks of the servers alone.
  */
 export class Quorum implements Topology {
   readonly faults: readonly FaultName[];
@@ -81,7 +84,7 @@ export class Quorum implements Topology {
       return this.#servers.map((_, at) => at);
     }
     const most = place === 'link' ? SERVERS : this.spare;
-    // What else depends on the chance shall not depend on how many are struck.
+    // Other choices that depend on the chance shall not depend on how many are struck.
     const other = (chance * 1_009) % 1;
     const count = fault === 'outage' ? this.spare + 1 : 1 + Math.floor(other * most);
     const first = Math.floor(((other * most) % 1) * SERVERS);

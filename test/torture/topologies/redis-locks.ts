@@ -22,7 +22,10 @@ redis.call('DEL', KEYS[1])
 return fence
 `;
 
-/** For how long a queue stays in which nobody waits any more, the mark of a release, and who waits at a quorum, in milliseconds. A lock does not stay. */
+/**
+ * For how long a queue stays in which nobody waits any more, the mark of a release, and the waiters of a quorum, in
+ * milliseconds. A lock does not stay.
+ */
 const LEFT_MS: Readonly<Record<string, number>> = { queue: QUEUE_MS, done: DONE_MS, waiters: 2 * PRESENT_MS };
 
 /** Deletes a lock on the one server that has its key. */
@@ -63,7 +66,7 @@ export async function orphans(servers: readonly RedisServer[], kept?: string): P
       const [, kind = ''] = /^lock:(\w+):/.exec(name) ?? [];
       const leftMs = await client.pttl(name);
       const mostMs = LEFT_MS[kind] ?? 0;
-      // What expired since is gone.
+      // A key that has expired since is gone.
       if (kind !== 'fence' && kind !== kept && leftMs !== -2 && (leftMs < 0 || leftMs > mostMs)) {
         found.push(`${name} is still there, for ${leftMs} ms`);
       }

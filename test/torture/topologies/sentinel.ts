@@ -9,7 +9,10 @@ import { deleteLock, FAULTS_OF_REDIS, orphans, pingsOf, RELEASE_TEXT, RENEW_TEXT
 import { strikeServer } from './strike-server.js';
 import type { Taken, Topology } from './topology.js';
 
-/** For how long a master goes on without its replicas, in milliseconds: its clients write, and no sentinel finds that they are gone. */
+/**
+ * For how long a master goes on without its replicas, in milliseconds: its clients write, and no sentinel finds that
+ * they are gone.
+ */
 const ISOLATED_MS = 400;
 
 /** How long a machine that has much else to do may take until another server is the master, in milliseconds. */

@@ -5,7 +5,7 @@ import type { HistoryFile } from '../history.js';
 import type { Step } from '../plan.js';
 import type { WorkerSource } from '../worker-options.js';
 
-/** What can happen to the processes of a run, their connections and keys, whatever the servers are. */
+/** The faults that can happen to the processes of a run, their connections and keys, whatever the servers are. */
 export const FAULTS_ANYWHERE = [
   'pause', 'crash', 'block', 'wall', 'listener', 'sleep',
   'cut', 'killOnReply', 'killOnRelease', 'dropReplies', 'blackhole', 'refuse', 'latency', 'mute', 'deafen',
@@ -13,7 +13,7 @@ export const FAULTS_ANYWHERE = [
   'stall',
 ] as const satisfies readonly FaultName[]; // prettier-ignore
 
-/** What a fault took from whoever held it: the lock of that fence, of one that nobody knows, or nothing. */
+/** The lock that a fault took from its holder: the lock of that fence, of one that nobody knows, or nothing. */
 export interface Taken {
   fence?: number;
   outcome?: 'nothing';
@@ -25,17 +25,17 @@ export interface Topology {
   /** How many servers may be away at once with nobody hindered. */
   readonly spare: number;
   /**
-   * How the replay takes its histories: as runs of one table; of one whose grants replicas confirm, and which a failover sets back; or not,
-   * since each server of a quorum has a table of its own.
+   * How the replay takes its histories: as runs of one table; of a table whose grants replicas confirm, and which a
+   * failover sets back; or not at all, since each server of a quorum has a table of its own.
    */
   readonly table: 'one' | 'replicated' | 'none';
   /** How many keys the calls contend for, where not for all. */
   readonly busyKeys?: number;
   /** Whether its stores keep the order of those who wait. */
   readonly keepsOrder: boolean;
-  /** What is in the commands that release a hold, and in no others. */
+  /** A text that only the commands that release a hold contain. */
   readonly releaseText: string | readonly string[];
-  /** What is in the commands that renew, and in no others. */
+  /** A text that only the commands that renew contain. */
   readonly renewText: string | readonly string[];
   /** How a worker reaches the servers, the proxies in between, and how far its wall clock is ahead. */
   link(): Promise<{ readonly source: WorkerSource; readonly proxies: readonly TcpProxy[]; readonly wallMs?: number }>;
@@ -43,7 +43,10 @@ export interface Topology {
   store(): LockStore;
   /** Which servers a fault of links or servers strikes, by their numbers; where it is left out, all. */
   reach?(step: Step): readonly number[];
-  /** Strikes the servers, or erases a key; resolves when the fault is over. `begun` is called when servers that were killed are there. */
+  /**
+   * Strikes the servers, or erases a key; resolves when the fault is over. `begun` is called when servers that were
+   * killed are there.
+   */
   strike(step: Step, begun?: () => void): Promise<Taken | void>;
   /** Takes a lock away behind its holder's back, as an administrator can. */
   delete(key: string): Promise<Taken>;

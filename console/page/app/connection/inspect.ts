@@ -11,7 +11,9 @@ export interface Inspected {
   readonly lock: StoredLockInfo | null;
 }
 
-/** What the store says of a lock, again and again while it is looked at; undefined while it has not said anything. */
+/**
+ * The store's facts of a lock, asked for again and again while the lock is looked at; undefined until the first answer.
+ */
 export function useInspected(store: string, key: string, isVisible: boolean): Inspected | undefined {
   const [inspected, setInspected] = useState<Inspected & { readonly of: string }>();
   const of = JSON.stringify([store, key]);

@@ -5,14 +5,17 @@ import { follow, type Followed } from './follow.js';
 import { messageIn } from './messages.js';
 import type { PageInfo } from '../../snapshot.js';
 
-/** A stream that has said nothing for so long is not trusted any more, in milliseconds: surveys come every two to three seconds. */
+/**
+ * A stream that was silent for this long is not trusted any more, in milliseconds: surveys come every two to three
+ * seconds.
+ */
 const SILENCE_MS = 7_000;
 /** How often that is looked at, and how often the server is polled instead, in milliseconds. */
 const LOOK_MS = 2_000;
 /** How often a stream is opened anew that the browser has given up, in milliseconds. */
 const REOPEN_MS = 10_000;
 
-/** What hears of the connection. */
+/** Is notified of the connection. */
 export interface LiveListener {
   info(info: PageInfo): void;
   survey(survey: Followed): void;
@@ -28,7 +31,7 @@ export class Live {
   #heardAt = 0;
   #timer: number | undefined;
   #isPolling = false;
-  /** What the stream said last. */
+  /** The last survey of the stream. */
   #last: Followed | undefined;
 
   constructor(listener: LiveListener) {

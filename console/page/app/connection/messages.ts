@@ -1,9 +1,12 @@
 import type { PageInfo, SearchStep, Snapshot, SnapshotChanges } from '../../snapshot.js';
 
-/** What the server sends. */
+/** The messages that the server sends. */
 export type Message = PageInfo | Snapshot | SnapshotChanges | SearchStep;
 
-/** The message in a text; undefined for what is none. An interceptor of the application may have put it into an envelope. */
+/**
+ * The message in a text; undefined for a text that has none. An interceptor of the application may have put the message
+ * into an envelope.
+ */
 export function messageIn(text: string): Message | undefined {
   let value: unknown = text;
   for (let depth = 0; depth < 4; depth++) {

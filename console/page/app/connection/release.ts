@@ -1,7 +1,7 @@
 import type { ReleaseAnswer, ReleaseRequest } from '../../snapshot.js';
 import { addressOf } from './addresses.js';
 
-/** What became of a release by force. */
+/** The result of a release by force. */
 export type ReleaseOutcome = ReleaseAnswer['outcome'] | 'forbidden' | 'failed';
 
 export async function release(request: ReleaseRequest): Promise<ReleaseOutcome> {

@@ -9,11 +9,14 @@ export type Condition = HealthStatus | 'unknown';
 /** Something that is wrong with a store; empty: no process could tell how it is. */
 export interface Trouble {
   readonly reason: Word<HealthReason | ''>;
-  /** Since when, by the clock of this browser, in milliseconds: as the processes say, or since it was first seen here. */
+  /**
+   * Since when, by the clock of this browser, in milliseconds: as the processes say, or since the trouble was first
+   * seen here.
+   */
   readonly since: number;
   /** The processes that say so, by their ids. */
   readonly saidBy: readonly string[];
-  /** What the first of them says. */
+  /** The health as the first of these processes says it. */
   readonly health: PeerHealth | undefined;
 }
 
@@ -28,7 +31,10 @@ export interface StoreCondition {
 /** Reasons for which no call gets a lock. */
 const NO_GRANT: ReadonlySet<Trouble['reason']> = new Set(['unreachable', 'noMajority', 'failing', 'readOnly', 'full', 'tooFewReplicas']);
 
-/** What the processes that answered at `at` say of a store, taken together: the worst of each. `before` says since when. */
+/**
+ * The condition of a store by the processes that answered at `at`, taken together: the worst of each. `before` says
+ * since when.
+ */
 export function conditionOf({ processes, failed }: StoreSnapshot, before: readonly Trouble[], at: number): StoreCondition {
   const said = processes.flatMap(({ id, health }) => (health ? [{ id, health }] : []));
   const since = new Map(before.map((trouble) => [trouble.reason, trouble.since]));

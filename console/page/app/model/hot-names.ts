@@ -1,7 +1,7 @@
 import { quantile } from './format.js';
 import type { Ended, State } from './state.js';
 
-/** What the calls of one name have cost. */
+/** The cost of the calls of one name. */
 export interface HotName {
   readonly name: string;
   readonly acquired: number;

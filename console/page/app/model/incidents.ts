@@ -7,7 +7,9 @@ import type { Incident, State, StoreState } from './state.js';
 /** For how long an incident that nobody has seen is worth a badge, in milliseconds. */
 export const FRESH_MS = 3_600_000;
 
-/** What is worth a badge: refusals are counted, and an outage is on every view while it lasts. */
+/**
+ * The types of incidents that are worth a badge: refusals are counted, and an outage is on every view while it lasts.
+ */
 const GRAVE: ReadonlySet<Incident['type']> = new Set(['lost', 'forced', 'cycle', 'releaseFailed']);
 
 /** How many grave incidents of the last hour this browser has not shown yet. */
@@ -23,7 +25,7 @@ export function incidentsOf({ incidents }: StoreState, key: string): readonly In
   );
 }
 
-/** What happened, in a word or two, and how bad that is. */
+/** The incident in a word or two, and how bad it is. */
 export function incidentTitle({ type, reason, count }: Incident): readonly ['bad' | 'warn' | 'good', string] {
   const times = count > 1 ? ` × ${count.toLocaleString('en')}` : '';
   switch (type) {
@@ -50,7 +52,7 @@ function because(what: string, reason: string | undefined): string {
   return reason === undefined ? what : `${what}: ${printable(reason)}`;
 }
 
-/** What else is known of it, as a sentence; empty for nothing. */
+/** The further facts of an incident, as a sentence; empty for none. */
 export function incidentDetail({ type, lastedMs = 0, holder, scope, calls = [], forcedBy }: Incident): string {
   switch (type) {
     case 'lost':

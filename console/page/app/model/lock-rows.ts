@@ -5,7 +5,7 @@ import type { Held, Orphan, StoreState, Waiting } from './state.js';
 export interface LockRow {
   readonly store: StoreState;
   readonly key: string;
-  /** What its calls are counted as; empty for one that a search found. */
+  /** The name that its calls are counted under; empty for a lock that a search found. */
   readonly name: string;
   /** Undefined where calls wait, and nobody says that it holds the lock. */
   readonly fence: number | undefined;
@@ -37,7 +37,7 @@ export function lockRows(store: StoreState, now: number): LockRow[] {
   return [...held, ...found, ...unheld];
 }
 
-/** What is not known of a lock that no process says it holds. */
+/** The fields that are unknown for a lock that no process says it holds. */
 const UNHELD = { name: '', fence: undefined, holders: [], foundBy: undefined, since: undefined, until: undefined, answers: false } as const;
 
 function heldRow(store: StoreState, holders: readonly Held[], waiting: readonly Waiting[]): LockRow {
@@ -65,7 +65,7 @@ function unheldRow(store: StoreState, key: string, waiting: readonly Waiting[]):
   return { ...UNHELD, store, key, name: waiting[0]?.name ?? '', waiting };
 }
 
-/** What is left of a row where its store said at `at` that nobody holds the lock: whoever got it before that has it no more. */
+/** The row after its store said at `at` that nobody holds the lock: a holder that got it before `at` has it no more. */
 export function freedRow(row: LockRow, at: number): LockRow {
   return row.since !== undefined && row.since <= at ? { ...row, ...UNHELD, name: row.name } : row;
 }

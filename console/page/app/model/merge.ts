@@ -4,7 +4,7 @@ import type { Ended, Held, Incident, State, StoreState } from './state.js';
 
 /** For how long ended calls are shown, in milliseconds, and how many at most. */
 const KEPT = { ms: 15 * 60_000, calls: 20_000 } as const;
-/** The same of incidents. */
+/** For how long incidents are shown, in milliseconds, and how many at most. */
 const INCIDENTS_KEPT = { ms: 24 * 3_600_000, incidents: 5_000 } as const;
 
 /** The state after a survey that came at `at`, whose rows have the times of this browser. */
@@ -51,7 +51,7 @@ function silentOf(before: StoreState | undefined, { silent }: StoreSnapshot): (r
 
 type ProcessOf = ReturnType<StoreState['processes']['get']>;
 
-/** What processes held when they answered last, for as long as their leases last. */
+/** The locks that processes held when they answered last, for as long as their leases last. */
 function unanswered(before: StoreState | undefined, { silent, held }: StoreSnapshot, at: number): Held[] {
   if (silent.length === 0) {
     return [];

@@ -4,7 +4,9 @@ import type { ConnectionStatus, State } from './state.js';
 /** How far what is shown can be trusted: the connection, whether news come over it, and the stores. */
 export type PageStatus = ConnectionStatus | 'stale' | Exclude<Condition, 'up'>;
 
-/** News come every two to three seconds; an application that has sent none for so long stands still, in milliseconds. */
+/**
+ * News come every two to three seconds; an application that has sent none for this long stands still, in milliseconds.
+ */
 const STALE_MS = 6_000;
 
 const CONDITIONS = ['down', 'unknown', 'degraded'] as const;

@@ -6,7 +6,7 @@ export function processName({ processes }: StoreState, id: string): string {
   return process ? `${process.host} · ${process.pid}` : id.replace(/:(\d+)[:#].*$/, ' · $1');
 }
 
-/** The same for a process that is named in words: `api-1 (pid 4242)`. */
+/** The short name of a process that is named in words: `api-1 (pid 4242)`. */
 export function shownProcess(words: string): string {
   return words.replace(/ \(pid (\d+)\)$/, ' · $1');
 }

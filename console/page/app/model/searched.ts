@@ -1,7 +1,7 @@
 import type { SearchStep } from '../../snapshot.js';
 import type { Search, State } from './state.js';
 
-/** What happened to the search of a store. */
+/** A step in the search of a store. */
 export type SearchNews =
   | { readonly store: string; readonly type: 'started' | 'stopped' }
   | { readonly store: string; readonly type: 'step'; readonly step: SearchStep; readonly at: number };

@@ -1,11 +1,11 @@
 import type { LockRow } from './lock-rows.js';
 
-/** What locks can be sorted by. */
+/** The columns that locks can be sorted by. */
 export type LockColumn = 'key' | 'age' | 'lease' | 'waiting';
 
 /**
- * The lock that is held longest, whose lease has most left, or that most calls wait for, first where `isDown`. Of those that are alike, the one
- * that is held longest comes first.
+ * Sorts locks. With `isDown`, first comes the lock that is held longest, whose lease has most left, or that most calls
+ * wait for. Of locks that are alike, the one that is held longest comes first.
  */
 export function sortRows(
   rows: readonly LockRow[],

@@ -17,14 +17,14 @@ export type Incident = FoundIncident & { readonly at: number };
 
 export type Orphan = FoundOrphan & { readonly until: number | undefined };
 
-/** What was found by a search of a store. */
+/** The results of a search of a store. */
 export interface Search {
   readonly looked: number;
   readonly found: readonly Orphan[];
   readonly ended: SearchEnd | 'stopped' | undefined;
 }
 
-/** What is known of one store. */
+/** The state of one store. */
 export interface StoreState extends StoreCondition {
   readonly name: string;
   /** When it was last asked. */
@@ -46,17 +46,20 @@ export interface StoreState extends StoreCondition {
   readonly leases: ReadonlyMap<string, number>;
 }
 
-/** `live`: streamed; `polling`: asked again and again; `broken`: the server does not answer; `expired`: the session has ended. */
+/**
+ * `live`: streamed; `polling`: asked again and again; `broken`: the server does not answer; `expired`: the session has
+ * ended.
+ */
 export type ConnectionStatus = 'connecting' | 'live' | 'polling' | 'paused' | 'broken' | 'expired';
 
-/** What the page shows. */
+/** The state that the page shows. */
 export interface State {
   readonly connection: ConnectionStatus;
   readonly info: PageInfo | undefined;
   readonly stores: readonly StoreState[];
   /** When the last survey came. */
   readonly at: number | undefined;
-  /** What was lost since the survey before. */
+  /** The locks that were lost since the survey before. */
   readonly losses: readonly Incident[];
   /** Up to when this browser has shown incidents. */
   readonly seenAt: number;

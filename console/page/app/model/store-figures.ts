@@ -3,7 +3,7 @@ import type { PeerHealth } from '../../../../lib/peers/survey.js';
 import type { Tile } from '../parts/tiles.js';
 import type { StoreState } from './state.js';
 
-/** What the processes say of a store, taken together: the worst of each. */
+/** The figures of a store by its processes, taken together: the worst of each. */
 export function storeFigures({ processes, silent }: StoreState): Tile[] {
   const answering = [...processes.values()].filter(({ id }) => !silent.includes(id));
   const health = answering.flatMap((process) => (process.health ? [process.health] : []));

@@ -19,7 +19,7 @@ export interface Lane {
   readonly bars: readonly Bar[];
 }
 
-/** What happened to a key from `from` on: a lane for each process. */
+/** The history of a key from `from` on: a lane for each process. */
 export function timeline(store: StoreState, key: string, from: number, now: number): Lane[] {
   const ended = store.ended.filter((call) => call.key === key && call.endedAt > from);
   const held = store.held.filter((lock) => lock.key === key);
@@ -55,7 +55,10 @@ function waitingBar({ id, site, since }: Waiting, now: number): Bar {
   return { id, kind: 'waiting', from: since, to: now, site, fence: undefined, reason: undefined };
 }
 
-/** A hold that may be beside a lost call: when it began by the clock of the store, in milliseconds, and how long it lasts so far. */
+/**
+ * A hold that may be beside a lost call: when it began by the clock of the store, in milliseconds, and how long it
+ * lasts so far.
+ */
 interface Grant {
   readonly fence: number;
   readonly at: number;
@@ -63,8 +66,9 @@ interface Grant {
 }
 
 /**
- * Where the code of a lost call still ran when others had the lock already. A fence is the time of its grant by the clock of the store, in
- * microseconds, so the difference of two is exact whatever the clocks of the processes say.
+ * The times in which the code of a lost call still ran when others had the lock already. A fence is the time of its
+ * grant by the clock of the store, in microseconds, so the difference of two fences is exact whatever the clocks of the
+ * processes say.
  */
 function overlaps(ended: readonly Ended[], held: readonly Held[], now: number): Owned[] {
   const grants = [

@@ -3,7 +3,7 @@ import { printable } from '../../../../lib/core/words/shown.js';
 import { grantsNothing, type Trouble } from './condition.js';
 import { known } from './known-word.js';
 
-/** What is wrong, after the name of the store, and what follows from it. */
+/** The trouble, after the name of the store, and its consequence. */
 type Words = readonly [what: string, consequence: string];
 
 const NO_GRANT = 'No call gets a lock.';

@@ -3,7 +3,9 @@ import { useState } from 'preact/hooks';
 
 const SHOWN_MS = 1_500;
 
-/** Copies a text as it is, also where it is shown escaped. Without a clipboard, as on plain HTTP, there is no button. */
+/**
+ * Copies a text as it is, also where it is shown escaped. Without a clipboard, as on plain HTTP, there is no button.
+ */
 export function CopyButton({ text, what }: { readonly text: string; readonly what: string }): VNode | null {
   const [isCopied, setIsCopied] = useState(false);
   const clipboard = (navigator as Partial<Navigator>).clipboard;

@@ -5,7 +5,7 @@ import { SortHeader, type Sorting } from './sort-header.js';
 export type Head<Column extends string> = readonly [label: string, className?: string, column?: Column];
 
 interface DataTableProps<Column extends string> {
-  /** What the table is of, for those who do not see it. */
+  /** The name of the table, for users who do not see it. */
   readonly label: string;
   readonly heads: readonly Head<Column>[];
   readonly sorting?: Sorting<Column>;

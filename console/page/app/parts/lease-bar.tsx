@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { span } from '../model/format.js';
 
-/** What is left of a lease, against the longest one seen of its name. */
+/** The rest of a lease, against the longest lease seen of its name. */
 export function LeaseBar({ leftMs, wholeMs }: { readonly leftMs: number | undefined; readonly wholeMs: number }): VNode {
   if (leftMs === undefined) {
     return <span class="muted">no end</span>;

@@ -11,9 +11,9 @@ import { Words } from './words.js';
 
 interface LockFactsProps {
   readonly lockKey: string;
-  /** What the processes say. */
+  /** The lock as the processes show it. */
   readonly row: LockRow | undefined;
-  /** What the store says, where it was asked. */
+  /** The lock as the store shows it, where the store was asked. */
   readonly inspected: Inspected | undefined;
   readonly now: number;
 }
@@ -43,7 +43,7 @@ interface Grant {
   readonly until: number | undefined;
 }
 
-/** What is known of the grant: from the process that holds the lock, or else from the store. */
+/** The facts of the grant: from the process that holds the lock, or else from the store. */
 function grantOf(row: LockRow | undefined, inspected: Inspected | undefined): Grant | undefined {
   if (row?.fence !== undefined && row.since !== undefined) {
     return { fence: row.fence, since: row.since, until: row.until };

@@ -25,7 +25,10 @@ interface ReleaseDialogProps {
   readonly close: () => void;
 }
 
-/** Asks before a lock is released by force: the key has to be typed, and the fence is sent, so that a later holder is safe. */
+/**
+ * Asks before a lock is released by force: the key has to be typed, and the fence is sent, so that a later holder is
+ * safe.
+ */
 export function ReleaseDialog({ row, now, hidesKeys, close }: ReleaseDialogProps): VNode {
   const inspected = useInspected(row.store.name, row.key, !hidesKeys);
   const dialog = useRef<HTMLDialogElement>(null);
@@ -38,7 +41,7 @@ export function ReleaseDialog({ row, now, hidesKeys, close }: ReleaseDialogProps
     setOutcome('sent');
     setOutcome(await release({ store: row.store.name, key: row.key, fence: row.fence ?? 0, reason }));
   };
-  // What is shown escaped can be typed as it is shown.
+  // A key that is shown escaped can be typed as it is shown.
   const isConfirmed = (typed === row.key || typed === printable(row.key)) && reason.trim() !== '';
   const isAnswered = outcome !== undefined && outcome !== 'sent';
   const [tone, text] = known(ANSWERS, String(outcome)) ?? ['warn', `The application answered “${printable(String(outcome))}”.`];

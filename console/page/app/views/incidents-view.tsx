@@ -9,7 +9,9 @@ import { Section } from '../parts/section.js';
 
 const PAGE_SIZE = 100;
 
-/** What went wrong within a day: losses, forced releases, deadlocks, refusals, outages. Who sees it puts the badge out. */
+/**
+ * The incidents of a day: losses, forced releases, deadlocks, refusals, outages. Opening this view puts the badge out.
+ */
 export function IncidentsView({ state, now, change }: ViewProps): VNode {
   const [page, setPage] = useState(0);
   const rows = state.stores

@@ -24,7 +24,7 @@ const MOST_INCIDENTS = 20;
 
 const WINDOWS = [1, 5, 15] as const;
 
-/** What happened to one key in the last minutes. */
+/** The history of one key in the last minutes. */
 export function KeyView({
   state,
   now,

@@ -4,7 +4,7 @@ import { NotSent } from '../../sql/errors.js';
 import { ignore } from '../../sql/statement.js';
 import type { CallbackPool, MySqlConnection } from '../mysql-pool.js';
 
-/** What the server answers where `KILL QUERY` ended the statement. */
+/** The number of the server's error where `KILL QUERY` ended the statement. */
 const INTERRUPTED = 1317;
 
 /** Runs a statement on the connection, and resolves to its rows. */
@@ -44,8 +44,8 @@ export async function ask(connection: MySqlConnection, sql: string, limitMs: num
 }
 
 /**
- * Runs statements on one connection of a pool, which ends with them: what they set in its session is for nobody else. Rejects with what
- * `body` rejects with, or with what went wrong.
+ * Runs statements on one connection of a pool, which is closed after them: settings of its session are for nobody else.
+ * Rejects with the error of `body`, or with the reason why there is no connection.
  */
 export async function onOneConnection(pool: CallbackPool, limitMs: number, body: (run: Run) => Promise<void>): Promise<void> {
   const giveUpAt = performance.now() + limitMs;

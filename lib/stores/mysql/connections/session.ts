@@ -4,16 +4,17 @@ import type { CallbackPool, MySqlConnection } from '../mysql-pool.js';
 import { textOf } from '../rows.js';
 import { ask } from './connection.js';
 
-/** How long a statement may take that ends another one, or finds out what to end, in milliseconds. */
+/** How long a statement may take that ends another statement, or finds out which statement to end, in milliseconds. */
 const LIMIT_MS = 1_000;
 /** How long the server may take to say which one it is, in milliseconds: nobody waits for it. */
 const IDENTIFY_MS = 30_000;
 
 /**
- * Asks to which run of which server a connection leads: one that has started again counts its connections anew. The
- * first numbers of `uuid_short` are when it was started; its status would say so too, and costs more to read.
- * Also what the server calls this connection, and the statement of the connection `id`, which MariaDB can end by its
- * number; NULL where there is none. Each server takes what is meant for the other one for a comment.
+ * Asks to which run of which server a connection leads: a server that has started again counts its connections anew.
+ * The first numbers of `uuid_short` are the time of its start; its status would say so too, and costs more to read.
+ * Also asks for the number that the server gives this connection, and for the statement of the connection `id`, which
+ * MariaDB can end by its number; NULL where there is none. Each server reads the part for the other server as a
+ * comment.
  */
 function sessionStatement(id: number): string {
   return `SELECT concat_ws(' ', @@hostname, @@port, @@server_id, @@datadir, /*!80000 @@server_uuid, */ uuid_short() >> 24) AS run,
@@ -25,8 +26,8 @@ LIMIT 1`;
 const runs = new WeakMap<MySqlConnection, string>();
 
 /**
- * Asks once, before the first statement on a connection, where that leads: another server may have its address later. A proxy that numbers
- * connections by itself may serve each statement elsewhere, so nothing is known behind it.
+ * Asks once, before the first statement on a connection, which server it leads to: another server may have the address
+ * later. A proxy that numbers connections by itself may serve each statement elsewhere, so nothing is known behind it.
  */
 export function identify(connection: MySqlConnection): void {
   if (!runs.has(connection)) {
@@ -38,8 +39,9 @@ export function identify(connection: MySqlConnection): void {
 }
 
 /**
- * Ends the statement of a connection by another one, if there is one in time that leads to the same run of the same server: elsewhere the
- * number of the connection is that of a stranger. Where the network is gone the server ends the statement itself.
+ * Ends the statement of a connection by another connection, if there is one in time that leads to the same run of the
+ * same server: elsewhere the number of the connection is that of a stranger. Where the network is gone the server ends
+ * the statement itself.
  */
 export function endStatement(pool: CallbackPool, target: MySqlConnection, isOver: () => boolean): void {
   const run = runs.get(target);
@@ -66,7 +68,7 @@ async function endBy(connection: MySqlConnection, run: string, id: number, isOve
   const [row] = await ask(connection, sessionStatement(id), LIMIT_MS);
   const query = row?.['query_id'];
   if (textOf(row?.['run']) === run && query !== null && !isOver()) {
-    // It may have ended meanwhile.
+    // The statement may have ended meanwhile.
     await ask(connection, `KILL QUERY ${query === undefined ? id : `ID ${Number(query)}`}`, LIMIT_MS).catch((error: unknown) => {
       if (!isRefusal(error)) {
         throw error;

@@ -3,9 +3,12 @@ import type { CallbackPool, MySqlConnection } from '../mysql-pool.js';
 import { NAMES, ROLLBACK } from '../tables.js';
 import { ask, connectionOf } from './connection.js';
 
-/** For how long no connection is asked for after one was not to be had, or after a wake-up did not arrive, in milliseconds. */
+/**
+ * For how long no connection is asked for after there was none to be had, or after a wake-up did not arrive, in
+ * milliseconds.
+ */
 const PAUSE_MS = { failed: 1_000, unwoken: 60_000 } as const;
-/** How long the server may take to answer, beyond what it was told to sleep, in milliseconds. */
+/** How long the server may take to answer, beyond the time that it was told to sleep, in milliseconds. */
 const SILENCE_MS = 2_000;
 /** How long a new connection waits for its named lock, which the one before it may still hold, in seconds. */
 const GET_S = 1;
@@ -15,7 +18,7 @@ const SLEEP_S = 2;
 /** How many pairs of connections are kept of a pool, by all stores that use it. */
 const pairsOf = new WeakMap<CallbackPool, number>();
 
-/** What a sleeper needs of its database. */
+/** The part of its database that a sleeper needs. */
 interface SleeperContext {
   readonly pool: CallbackPool;
   readonly process: string;
@@ -31,12 +34,12 @@ interface Pair {
 }
 
 /**
- * Where a process sleeps in the server while it waits: on one connection of the pool it waits for a named lock of the server, the gate,
- * which another one holds. Whoever hands a lock over ends that by `KILL QUERY`, which every user may for its own connections. One that is
- * ended too early costs one look.
+ * The place where a process sleeps in the server while it waits: one connection of the pool waits for a named lock of
+ * the server, the gate, which another connection holds. A process that hands a lock over ends this wait by `KILL
+ * QUERY`, which every user may do for its own connections. A sleep that is ended too early costs one poll.
  *
- * It does not run `SLEEP`: all those of a MariaDB server share one mutex, and two that are killed at the same moment may hold it for two
- * seconds. Who waits for a named lock has a mutex of its own.
+ * It does not run `SLEEP`: all sleeping connections of a MariaDB server share one mutex, and two that are killed at the
+ * same moment may hold it for two seconds. A connection that waits for a named lock has a mutex of its own.
  */
 export class Sleeper {
   readonly #context: SleeperContext;
@@ -70,8 +73,8 @@ export class Sleeper {
   }
 
   /**
-   * Sleeps for `ms` milliseconds at the most. Where it falls asleep in the server, that asks the SQL condition `unless` first. Resolves to
-   * whether it was ended early: by another process, or by that condition.
+   * Sleeps for `ms` milliseconds at the most. As it falls asleep in the server, it tests the SQL condition `unless`
+   * first. Resolves to whether the sleep was ended early: by another process, or by that condition.
    */
   async sleep(ms: number, unless: string): Promise<boolean> {
     if (!this.#pair) {
@@ -87,7 +90,10 @@ export class Sleeper {
     return isWoken;
   }
 
-  /** A turn was found that was handed over a while ago. If it sleeps all the same, it was not woken, and is not to be relied on. */
+  /**
+   * A turn was found that was handed over a while ago. If the process sleeps all the same, it was not woken, and
+   * wake-ups are not to be relied on.
+   */
   missed(): void {
     if (this.#asleep && this.#pair) {
       const now = performance.now();
@@ -166,7 +172,7 @@ export class Sleeper {
     }
     connection.on('error', ignore);
     try {
-      // In a transaction, each sleep would see what was committed when that began.
+      // In a transaction, each sleep would see the data that was committed when the transaction began.
       await ask(connection, ROLLBACK, SILENCE_MS);
       await ask(connection, 'SET autocommit = 1, timestamp = DEFAULT, sql_select_limit = DEFAULT', SILENCE_MS);
       const [row] = await ask(connection, `SELECT get_lock('${name}', ${GET_S}) AS got`, GET_S * 1_000 + SILENCE_MS);
@@ -187,7 +193,10 @@ export class Sleeper {
     }
   }
 
-  /** They are not given back: they hold named locks, and somebody may be about to end a statement on one of them. */
+  /**
+   * The two connections are not returned to the pool: they hold named locks, and somebody may be about to end a
+   * statement on one of them.
+   */
   #drop({ keeper, sleeper }: Pair): void {
     this.#pair = undefined;
     this.#asleep = undefined;
@@ -197,7 +206,10 @@ export class Sleeper {
   }
 }
 
-/** The named lock that a process holds while it can be woken, as `presenceOf` has it in SQL: of its pid and digits, since such a name is short. */
+/**
+ * The named lock that a process holds while it can be woken, as `presenceOf` has it in SQL: it consists of pid and
+ * digits, since such a name is short.
+ */
 export function presenceName(process: string): string {
   return `${NAMES}${process.split(':').slice(1, 3).join(':')}`;
 }
@@ -207,7 +219,10 @@ function gateName(process: string): string {
   return `${presenceName(process)}:gate`;
 }
 
-/** What a sleep answers: that the condition was true, or that the gate was open; 0 after the whole time, and nothing where it was ended. */
+/**
+ * The answers of a sleep: the condition was true, or the gate was open; 0 after the whole time, and nothing where it
+ * was ended.
+ */
 const DUE = 2;
 const GOT = 1;
 

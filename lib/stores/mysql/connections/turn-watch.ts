@@ -10,16 +10,22 @@ import { textOf } from '../rows.js';
 import { Sleeper } from './sleeper.js';
 import { NOW } from '../tables.js';
 
-/** How often a process that nothing can wake looks for its turns, in milliseconds: first in a queue or second, or further behind. */
+/**
+ * How often a process that nothing can wake polls for its turns, in milliseconds: first or second in a queue, or
+ * further behind.
+ */
 const POLL_MS = { near: 50, far: 300 } as const;
-/** The longest sleep, in milliseconds: half of a reservation, so that a turn is found in time that nobody could wake it for. */
+/**
+ * The longest sleep, in milliseconds: half of a reservation, so that a turn is found in time for which nobody could
+ * wake the process.
+ */
 const SLEEP_MS = CLAIM_MS / 2;
 /** How old a turn is that this process should have been woken for, in milliseconds. */
 const MISSED_MS = 200;
 /** How long a failed query is followed by none, in milliseconds. */
 const PAUSE_MS = 250;
 
-/** What the watch needs of its database. */
+/** The part of its database that the watch needs. */
 interface WatchContext extends DatabaseOptions<MySqlKeys> {
   readonly pool: CallbackPool;
   readonly table: string;
@@ -37,8 +43,9 @@ interface Watched {
 }
 
 /**
- * Looks for the turns of all places of a process, with one query for all of their keys, for as long as there is any. Between two looks it
- * sleeps in the server, where the process that hands a lock over can wake it; or here, where that does not work.
+ * Polls for the turns of all places of a process, with one query for all of their keys, for as long as there is any
+ * place. Between two polls it sleeps in the server, where the process that hands a lock over can wake it; or in this
+ * process, where that does not work.
  */
 export class TurnWatch {
   readonly #context: WatchContext;
@@ -56,7 +63,7 @@ export class TurnWatch {
     this.#context = context;
     this.#sleeper = new Sleeper(context, () => {
       this.#hurry(true);
-      // Its places were queued as those of a process that polls, or are those of one from now on.
+      // Its places were queued as places of a process that polls, or are such places from now on.
       context.listeners.recheck();
     });
   }
@@ -115,7 +122,8 @@ export class TurnWatch {
         pauseMs = isWoken && this.#notifyOnly() ? SLEEP_MS : await this.#look(mayWake);
       }
       if (this.#sleeper.isReady) {
-        // An acquire on its way may queue a place as that of a process that can be woken. It would be skipped as one that is gone.
+        // An acquire on its way may queue its place as one of a process that can be woken. The place would be skipped
+        // as that of a process that is gone.
         await this.#pause(LONGEST_COMMAND_MS);
       }
     } while (this.#places.size > 0);
@@ -133,7 +141,10 @@ export class TurnWatch {
     return true;
   }
 
-  /** Ends early where it may be woken from now on, or where a place is added that may be the first of its queue. Resolves to false. */
+  /**
+   * Pauses for `ms`; ends early where the process may be woken from now on, or where a place is added that may be the
+   * first of its queue. Resolves to false.
+   */
   #pause(ms: number): Promise<false> {
     return new Promise((resolve) => {
       const end = (): void => resolve(false);
@@ -168,7 +179,8 @@ export class TurnWatch {
   }
 
   /**
-   * Notifies the place that has its turn. Where the lock is free, it is the first of the queue, or whoever finds out that nobody is. Answers
+   * Notifies the place that has its turn. Where the lock is free, this is the first place of the queue; if that place
+   * is not in this process, or the process is no longer in the queue, all its places of the key are notified. Answers
    * whether the lock was handed over to a place that was not notified yet.
    */
   #notify(row: Row, leftMs: number): boolean {
@@ -181,8 +193,8 @@ export class TurnWatch {
     const due = reserved ? [reserved] : leftMs <= 0 || isLost ? places : [];
     const turn = textOf(row['turn']);
     if (leftMs > 0 && !reserved && turn.startsWith(`${this.#context.process}:`) && this.#left.get(key) !== turn) {
-      // A place that was given up, and that the server was not told of: nobody waits for it, so it is left now. Once, though the
-      // statement may wait for the row.
+      // The turn belongs to a place that was given up without the server being told: nobody waits for it, so the place
+      // is left now. This is done once, though the statement may wait for the row.
       this.#left.set(key, turn);
       this.#context.listeners.turn(key, turn.slice(this.#context.process.length + 1));
     }
@@ -196,7 +208,10 @@ export class TurnWatch {
     this.#context.listeners.turn(place.key, place.name);
   }
 
-  /** The rows where this process is first or second, has its turn, is no longer in the queue, or could have the lock, since nobody has it. */
+  /**
+   * The rows where this process is first or second, has its turn, is no longer in the queue, or could have the lock,
+   * since nobody has it.
+   */
   #looking(): string {
     const { process, table } = this.#context;
     const mine = hex(`${process}:`);
@@ -207,8 +222,8 @@ WHERE name IN (${this.#names()}) AND (ends <= ${NOW} OR locate(${mine}, turn) = 
   }
 
   /**
-   * The SQL of whether a place has its turn that was not notified. The sleep asks this itself: a process that is woken before it sleeps
-   * would miss it otherwise.
+   * The SQL condition that a place has its turn and was not notified. The sleep tests it itself: a process that is
+   * woken before it sleeps would miss the turn otherwise.
    */
   #due(): string {
     const { process, table } = this.#context;

@@ -6,7 +6,7 @@ import { NAME, procedure } from './procedure.js';
 import { handOver, IS_FIRST_ANOTHER, IS_HERE, IS_QUEUED, QUEUE_VARIABLES, TAKE_OFF_QUEUE, WAKE } from './queue.js';
 import { fromNow, QUEUE_MS } from '../tables.js';
 
-/** What an attempt says of itself. */
+/** The parameters of an attempt. */
 export const ATTEMPT = {
   key: NAME,
   owner: NAME,
@@ -18,7 +18,7 @@ export const ATTEMPT = {
   polls: 'BOOLEAN',
 } as const;
 
-/** What an attempt answers with. `outcome` is `fence`, `late`, or `busy`. */
+/** The variables of the answer to an attempt. `outcome` is `fence`, `late`, or `busy`. */
 export const ATTEMPT_VARIABLES = `${ROW_VARIABLES}${QUEUE_VARIABLES}
   DECLARE outcome VARCHAR(5) DEFAULT 'busy';
   DECLARE remaining_us, most_us, held_us, place_rank BIGINT DEFAULT 0;

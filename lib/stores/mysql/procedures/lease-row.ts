@@ -13,7 +13,7 @@ const READ = `
     INTO l_owner, l_fence, l_ttl_ms, l_since, l_holder, l_ends, l_holds, l_turn, l_queue, l_queue_ends, l_done_ends
     FROM ${LEASE} WHERE name = _key FOR UPDATE;`;
 
-/** Locks the row of `_key`, and makes it where there is none. What has expired is left out. */
+/** Locks the row of `_key`, and makes it where there is none. Expired leases, turns and queues are left out. */
 export const LOCK_ROW = `
   ${READ}
   IF l_fence IS NULL THEN
@@ -41,8 +41,8 @@ export const KEEP_ROW = `
 export const IS_LATE = '(_latest > 0 AND now_us > _latest * 1000)';
 
 /**
- * Changes the row where the answer confirms what a run before has done. That run may have been committed without its replica, and a commit
- * that changes nothing waits for none. A microsecond more has no effect in this column.
+ * Changes the row where the answer confirms the work of an earlier run. That run may have been committed without its
+ * replica, and a commit that changes nothing waits for no replica. A microsecond more has no effect in this column.
  */
 export const TOUCH = `SET l_done_ends = l_done_ends + 1;`;
 

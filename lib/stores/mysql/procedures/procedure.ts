@@ -10,11 +10,14 @@ const SET_CLOCK = 'SET timestamp = DEFAULT;';
 
 /** A stored procedure that the store calls. It answers one row. */
 export interface Procedure<P extends Parameters = Parameters, Reply = unknown> extends Operation<P, Reply> {
-  /** What stands between BEGIN and END. */
+  /** The SQL between BEGIN and END. */
   readonly body: string;
 }
 
-/** Declares an operation that commits by itself, and reads what is committed at each of its statements. `read` reads the row. */
+/**
+ * Declares an operation that commits by itself, and reads the committed data at each of its statements. `read` reads
+ * the row.
+ */
 export function procedure<const P extends Parameters, Reply>(
   name: string,
   parameters: P,
@@ -28,8 +31,8 @@ export function procedure<const P extends Parameters, Reply>(
 
 /**
  * One transaction. It is READ COMMITTED whatever the session has, so that each statement sees what was committed while
- * the one before it waited for a row, and no gap is locked. MySQL refuses that where the last user of the connection
- * left a transaction open. What else that user has set changes neither the clock nor what a commit does.
+ * the one before it waited for a row, and no gap is locked. MySQL refuses READ COMMITTED where the last user of the
+ * connection left a transaction open. Other settings of that user change neither the clock nor the effect of a commit.
  */
 function transaction(variables: string, body: string, reply: string): string {
   return `
@@ -44,7 +47,7 @@ function transaction(variables: string, body: string, reply: string): string {
 `;
 }
 
-/** Comes before a query that reads the clock: that sees what is committed by now. */
+/** Comes before a query that reads the clock: the query then sees the data that is committed by now. */
 export const REFRESH: Procedure = {
   name: 'refresh',
   parameters: {},

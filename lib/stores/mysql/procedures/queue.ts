@@ -3,7 +3,7 @@ import { fromNow, NAMES } from '../tables.js';
 import { KEEP_ROW, LOCK_ROW, ROW_VARIABLES } from './lease-row.js';
 import { NAME, procedure } from './procedure.js';
 
-/** What a hand-over needs: whom it wakes, and the first of the queue. */
+/** The variables of a hand-over: the connection that it wakes, and the first of the queue. */
 export const QUEUE_VARIABLES = `
   DECLARE sleeper, skipped BIGINT;
   DECLARE entry, first_place VARBINARY(513);`;
@@ -30,10 +30,11 @@ export const TAKE_OFF_QUEUE = `
 export const IS_FIRST_ANOTHER = `NOT (trim(TRAILING '~' FROM substring_index(substring(l_queue, 2), ';', 1)) <=> _place)`;
 
 /**
- * Reserves a free lock for the first in the queue, and remembers its connection, if it sleeps. Processes that are gone are skipped. `mine`:
- * the place of the process that asks, which is there whether or not it can be woken; or NULL.
+ * Reserves a free lock for the first in the queue, and remembers the connection of that process, if it sleeps.
+ * Processes that are gone are skipped. `mine`: the place of the process that asks, which is there whether or not it can
+ * be woken; or NULL.
  *
- * The turn is NULL then where nobody waits, and '' where too many were gone.
+ * Afterwards the turn is NULL where nobody waits, and '' where too many processes were gone.
  */
 export const handOver = (mine: string): string => `
   SET l_owner = NULL, l_holds = NULL, l_turn = NULL, skipped = 0;

@@ -10,11 +10,12 @@ const READ = `
       INTO owns, r_ends FROM ${LEASE} WHERE name = r_name`;
 
 /**
- * Sets each lease to at least its ttl from now, and to exactly that for a hold that lingers alone. `renewals` is JSON: a list of objects with
- * `name`, `hold`, `owner` and `by` in hexadecimal, `fence`, `ttlMs`, and `lingering` as 1 or 0, in the order of the names, so that two renewals do not wait
- * for each other's rows. `waits`: whether it waits for a row that another transaction has locked.
+ * Sets each lease to at least its ttl from now, and to exactly its ttl for a hold that lingers alone. `renewals` is
+ * JSON: a list of objects with `name`, `hold`, `owner` and `by` in hexadecimal, `fence`, `ttlMs`, and `lingering` as 1
+ * or 0, in the order of the names, so that two renewals do not wait for each other's rows. `waits`: whether it waits
+ * for a row that another transaction has locked.
  *
- * Answers: for each hold 1, 0 where it is no longer in its lock, or - where its row is locked.
+ * Answers for each hold: 1; 0 where it is no longer in its lock; - where its row is locked.
  */
 export const RENEW = procedure(
   'renew',

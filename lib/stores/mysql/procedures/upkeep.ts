@@ -6,10 +6,11 @@ import { NAME, procedure } from './procedure.js';
 export const BATCH = 1_000;
 
 /**
- * Deletes done marks that have expired after the time `after`. Those before it were deleted, and the server might go through what is left
- * of them again and again. Where its clock was set back since, marks expire before that time again, and it begins anew.
+ * Deletes done marks that have expired after the time `after`. Earlier marks were deleted, and the server might go
+ * through their remains again and again. Where its clock was set back since, marks expire before `after` again, and it
+ * begins anew.
  *
- * Answers: how many, and until which time.
+ * Answers: how many marks were deleted, and until which time.
  */
 export const TIDY = procedure(
   'tidy',
@@ -27,7 +28,10 @@ export const TIDY = procedure(
   (row) => ({ removed: numberOf(row, 'removed', ''), until: numberOf(row, 'until_us', '') }),
 );
 
-/** Among the names before `before`. Rows that another transaction has locked are left, and those with a done mark that counts. */
+/**
+ * Deletes among the names before `before`. Rows that another transaction has locked are left, and rows with a done mark
+ * that counts.
+ */
 export const PURGE = procedure(
   'purge',
   { after: NAME, before: NAME, olderMs: 'BIGINT' },

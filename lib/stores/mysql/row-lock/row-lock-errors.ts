@@ -16,7 +16,7 @@ const NO_RIGHT = 'the user lacks a right. Grant SELECT, INSERT and UPDATE on the
 const NO_TABLE =
   'the table distributed_lock_row is missing in the database of the connection, or is not ours. Run what rowLockSql() returns.';
 
-/** What is wrong with the use of the function, and how to mend it, by the number of the server's error. */
+/** The mistakes in the use of the function, and how to mend them, by the number of the server's error. */
 const MISUSE: Readonly<Record<number, string>> = {
   [NO_SAVEPOINT]:
     'the connection is not inside a transaction, so that the lock would end at once. Pass the connection on which BEGIN was called, not a pool.',
@@ -50,14 +50,14 @@ const REFUSALS: Readonly<Record<number, Diagnosis['refusal']>> = {
   },
 };
 
-/** The error of an attempt; `error` is what the connection threw, whichever driver or ORM it belongs to. */
+/** The error of an attempt; `error` is the error of the connection, whichever driver or ORM it belongs to. */
 export function toRowLockError(error: unknown, failed: FailedRowLock): LockError {
   const { cause, number } = plainCause(error);
   const diagnosis = { cause, misuse: MISUSE[number], refusal: REFUSALS[number], isKnown: number !== 0 };
   return rowLockError(failed, diagnosis, 'the database');
 }
 
-/** The error of a body that ended the transaction; or what else failed at its end. */
+/** The error of a body that ended the transaction; or another failure at its end. */
 export function toEndError(error: unknown, failed: FailedRowLock): LockError {
   if (errorNumber(error) !== NO_SAVEPOINT) {
     return toRowLockError(error, failed);

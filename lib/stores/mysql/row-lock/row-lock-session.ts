@@ -1,10 +1,11 @@
 /**
- * A connection inside a transaction: one of `mysql2` after `BEGIN`, the `EntityManager` or `QueryRunner` of a TypeORM
- * transaction, or an object with a `query` that hands the statement to what another library calls its transaction.
+ * A connection inside a transaction: a connection of `mysql2` after `BEGIN`, the `EntityManager` or `QueryRunner` of a
+ * TypeORM transaction, or an object with a `query` that hands the statement to the transaction object of another
+ * library.
  */
 export interface RowLockClient {
   query(text: string, values: unknown[]): unknown;
-  /** The same connection with promises, which a connection of `mysql2` with callbacks has. */
+  /** The client with promises, which a connection of `mysql2` with callbacks has. */
   promise?(): { query(text: string, values: unknown[]): unknown };
 }
 
@@ -22,7 +23,7 @@ export class RowLockSession {
     return firstValue(await this.#client.query(text, values));
   }
 
-  /** Runs `body`, and puts back what it has set with `limitWait`. */
+  /** Runs `body`, and puts back the setting that `limitWait` has changed. */
   async keepingLockWait<T>(body: () => Promise<T>): Promise<T> {
     const before = Number(await this.value('SELECT @@SESSION.innodb_lock_wait_timeout AS seconds'));
     this.#lockWait = before;
@@ -30,7 +31,7 @@ export class RowLockSession {
     try {
       result = await body();
     } catch (error) {
-      // What failed first tells more.
+      // The first error tells more.
       await this.limitWait(before).catch(() => undefined);
       throw error;
     }

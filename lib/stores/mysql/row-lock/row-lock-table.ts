@@ -23,7 +23,7 @@ export const LOCK = 'INSERT INTO distributed_lock_row (name, turn) VALUES (?, ?)
 /** The turn of the row as the last holder left it, with the row locked; value: the key. */
 export const CURRENT_TURN = 'SELECT HEX(turn) AS turn FROM distributed_lock_row WHERE name = ? FOR UPDATE';
 
-/** The same, for a row that nobody else has locked. */
+/** The turn of a row, with the row locked, or an error at once where somebody else has locked the row. */
 export const CURRENT_TURN_NOWAIT = `${CURRENT_TURN} NOWAIT`;
 
 /** The turn of the row as this transaction's plain reads see it; value: the key. */

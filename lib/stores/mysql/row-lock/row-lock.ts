@@ -54,7 +54,7 @@ export async function withRowLock<T>(
   }
   const result = await body();
   try {
-    // It is gone if the transaction is.
+    // The savepoint is gone if the transaction is.
     await session.value(`RELEASE SAVEPOINT ${savepoint}`);
   } catch (error) {
     throw toEndError(error, failed());
@@ -62,9 +62,10 @@ export async function withRowLock<T>(
   return result;
 }
 
-/** Locks the rows in their order; answers whether the transaction sees what the last holders of all of them wrote. */
+/** Locks the rows in their order; answers whether the transaction sees the last holders' writes of all rows. */
 async function lockRows(session: RowLockSession, keys: readonly string[], waitMs: number, savepoint: string): Promise<boolean> {
-  // Outside of a transaction the first does nothing, and the second fails. No expression of both servers shows whether there is one.
+  // Outside of a transaction the first statement does nothing, and the second fails. No expression of both servers
+  // shows whether there is a transaction.
   await session.value(`SAVEPOINT ${savepoint}`);
   await session.value(`ROLLBACK TO SAVEPOINT ${savepoint}`);
   // The driver writes bytes as a literal that needs no escapes, whichever sql_mode is set.

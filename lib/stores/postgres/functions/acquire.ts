@@ -5,7 +5,7 @@ import { LATE } from '../../sql/operation.js';
 import { batchable, fromNow, interval, IS_LATE, LATE_REPLY, operation, sqlFunction } from './sql-function.js';
 import { CLOCK } from './grant.js';
 
-/** What an attempt says of itself. */
+/** The parameters of an attempt. */
 export const ATTEMPT = {
   key: 'text',
   owner: 'text',

@@ -1,7 +1,7 @@
 import { IS_LATE, isOne, LATE_REPLY, operation } from './sql-function.js';
 import { ATTEMPT, readAnyAttempt } from './acquire.js';
 
-/** Reply: a list of the reply of `release` and that of `acquire`. */
+/** Reply: a list of the replies of `release` and `acquire`. */
 export const EXCHANGE = operation(
   'exchange',
   { ...ATTEMPT, released: 'text', releasedOwner: 'text', unanswered: 'boolean', mayOvertake: 'boolean', latest: 'bigint' },

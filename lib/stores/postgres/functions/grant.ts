@@ -3,8 +3,8 @@ import { MOST_FENCE } from '../../kit/protocol.js';
 import { fromNow, sqlFunction } from './sql-function.js';
 
 /**
- * The server's clock in µs. A fence is never below it, and above all that the grant before could have reserved: each key
- * has a counter of its own, which so many at a time do not carry past the clock.
+ * The server's clock in µs. A fence is never below it, and above all fences that the grant before could have reserved:
+ * each key has a counter of its own, and grants cannot be so frequent that these reservations carry it past the clock.
  */
 export const CLOCK = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
 

@@ -33,9 +33,9 @@ END
 );
 
 /**
- * Whether a process listens. What gets the lock exclusively gives it back at once, as the end of a block does that
- * raises: kept until the commit, it would make the process present for all other sessions. PGlite has one session for
- * all, which gets the lock exclusively even while it holds it shared.
+ * Whether a process listens. A session that gets the lock exclusively releases it at once, as the end of a block does
+ * that raises: kept until the commit, it would make the process present for all other sessions. PGlite has one session
+ * for all, which gets the lock exclusively even while it holds it shared.
  */
 export const IS_PRESENT = sqlFunction(
   'is_present(_process text)',

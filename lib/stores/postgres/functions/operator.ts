@@ -2,9 +2,10 @@ import { readStored } from '../../kit/replies.js';
 import { isOne, operation } from './sql-function.js';
 
 /**
- * Shows what is stored of a lock.
+ * Reads the stored state of a lock.
  *
- * Reply: `[fence, holds, remaining ms, since in ms, by, [first place, …], [process, …]]`, or NULL where nobody holds it.
+ * Reply: `[fence, holds, remaining ms, since in ms, by, [first place, …], [process, …]]`, or NULL where nobody holds
+ * it.
  */
 export const INSPECT = operation(
   'inspect',
@@ -28,7 +29,7 @@ END
   readStored,
 );
 
-/** Also notifies the processes of its holders. Reply: 1, or 0 where it is not held at that fence. */
+/** Frees a lock, and notifies the processes of its holders. Reply: 1, or 0 where it is not held at that fence. */
 export const FORCE_RELEASE = operation(
   'force_release',
   { key: 'text', fence: 'bigint' },

@@ -2,8 +2,8 @@ import { fromNow, isOne, operation, sqlFunction } from './sql-function.js';
 
 /**
  * Waits at most twice `_wait` for a row that another transaction has locked: once for a transaction that waits for the
- * row too, and once for the one that has it. It fails by itself, so that the other rows of the renewal lose no more than
- * that time.
+ * row too, and once for the transaction that has it. It fails by itself, so that the other rows of the renewal lose no
+ * more than that time.
  *
  * Reply: whether the row is locked here now.
  */

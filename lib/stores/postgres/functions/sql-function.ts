@@ -36,13 +36,13 @@ export function operation<const P extends Parameters, Reply = unknown>(
 }
 
 /**
- * Adds the batch of an operation on a key: a function that carries out several calls in one transaction, in the order of
- * their keys. Two transactions that insert the rows of each other's keys would wait in vain.
+ * Adds the batch of an operation on a key: a function that carries out several calls in one transaction, in the order
+ * of their keys. Without this order, two transactions that insert the rows of each other's keys would wait in vain.
  *
  * A call whose row another transaction has locked is left out, so that the others do not wait for that transaction.
  * They would hold their own rows meanwhile.
  *
- * Its parameters are those of the operation, each with a list of values. Reply: a list of replies, with `null` for a
+ * The batch has the parameters of the operation, each as a list of values. Reply: a list of replies, with `null` for a
  * call that was left out.
  */
 export function batchable<P extends Parameters & { readonly key: 'text' }, Reply>(single: SqlFunction<P, Reply>): SqlFunction<P, Reply> {

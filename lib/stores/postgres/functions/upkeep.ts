@@ -21,7 +21,10 @@ END
   Number,
 );
 
-/** Among the keys that begin with `prefix`. Reply: `[rows deleted, last key that was looked at, or NULL where there are no more]`. */
+/**
+ * Deletes among the keys that begin with `prefix`. Reply: `[rows deleted, last key that was looked at, or NULL where
+ * there are no more]`.
+ */
 export const PURGE = operation(
   'purge',
   { prefix: 'text', after: 'text', olderMs: 'bigint' },
@@ -50,7 +53,7 @@ END
   },
 );
 
-/** Reply: what is recorded, or NULL. */
+/** Reply: the number that is recorded, or NULL. */
 export const NUMBERED = operation(
   'numbered',
   { key: 'text', number: 'text' },

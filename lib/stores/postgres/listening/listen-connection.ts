@@ -5,7 +5,7 @@ const PING_MS = 5_000;
 /** How long the server may take to answer, in milliseconds. */
 const SILENCE_MS = 2_000;
 
-/** What is used of a `pg.Client` that listens. */
+/** The part that is used of a `pg.Client` that listens. */
 export interface ListeningClient {
   connect(): Promise<unknown>;
   query(text: string, values?: readonly unknown[]): Promise<unknown>;
@@ -57,7 +57,7 @@ export class ListenConnection {
     return this.#within(arrived).then(
       () => true,
       () => {
-        // A connection that has ended says nothing of what the server delivers.
+        // A connection that has ended says nothing of the messages that the server delivers.
         this.#over.signal.throwIfAborted();
         return false;
       },

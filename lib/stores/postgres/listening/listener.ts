@@ -8,7 +8,7 @@ const TRUST_MS = 5_000;
  */
 const PAUSE_MS = { longest: 1_000, undelivered: 30_000 } as const;
 
-/** What a listener needs of its store, and what it reports to it. */
+/** The part of its store that a listener needs, and the methods that it reports to. */
 interface ListenerContext {
   /** Makes a client that has not connected yet. */
   connect(): ListeningClient;
@@ -24,9 +24,9 @@ interface ListenerContext {
 }
 
 /**
- * Receives what other processes send to this one, over a connection that is made anew whenever it ends. Messages are
- * hints: a lost one costs time, and nothing else. While it receives, it holds the advisory lock that stands for its
- * process.
+ * Receives the messages of other processes to this one, over a connection that is made anew whenever it ends. Messages
+ * are hints: a lost message costs time, and nothing else. While it receives, it holds the advisory lock that stands for
+ * its process.
  */
 export class Listener {
   readonly #channels: readonly [string, string];
@@ -38,7 +38,10 @@ export class Listener {
   #acknowledged = false;
   #changedAt = 0;
 
-  /** `everybody` is the channel of all processes. `presence` is the SQL of the number of the advisory lock; `$1` is the process. */
+  /**
+   * `everybody` is the channel of all processes. `presence` is the SQL of the number of the advisory lock; `$1` is the
+   * process.
+   */
   constructor(process: string, everybody: string, presence: string, context: ListenerContext) {
     this.#channels = [channelOf(process), everybody];
     this.#process = process;

@@ -6,7 +6,10 @@ const MOST_BYTES = 7_500;
 const MOST_TEXTS = 64;
 const MOST_PARTS = 74;
 
-/** A text in as many payloads as it takes, `note <id>:<which>:<of how many> <part>`; in base64, since a part of a character is none. */
+/**
+ * Splits a text into as many payloads as it takes, `note <id>:<which>:<of how many> <part>`; in base64, since a part of
+ * a character is no character.
+ */
 export function partsOf(text: string): string[] {
   const encoded = Buffer.from(text).toString('base64');
   const count = Math.max(1, Math.ceil(encoded.length / MOST_BYTES));
@@ -14,7 +17,7 @@ export function partsOf(text: string): string[] {
   return Array.from({ length: count }, (_, at) => `note ${id}:${at}:${count} ${encoded.slice(at * MOST_BYTES, (at + 1) * MOST_BYTES)}`);
 }
 
-/** Puts texts together again. The oldest ones that miss a part are forgotten where there are many. */
+/** Puts texts together again. Where there are many, the oldest texts that miss a part are forgotten. */
 export class MessageParts {
   readonly #texts = new Map<string, (string | undefined)[]>();
 

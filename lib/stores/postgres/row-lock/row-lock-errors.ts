@@ -10,7 +10,7 @@ export const NOT_IN_TRANSACTION =
 const MISSING = (schema: string): string =>
   `the table of row locks is missing in the schema "${schema}". Call ensureSchema() of PostgresLockStore, or run what rowLockSql() returns.`;
 
-/** What is wrong with the use of the function, and how to mend it, by the SQLSTATE of the database's error. */
+/** The mistakes in the use of the function, and how to mend them, by the SQLSTATE of the database's error. */
 const MISUSE: Readonly<Record<string, (schema: string) => string>> = {
   '25P01': () => NOT_IN_TRANSACTION,
   [WRONG_ISOLATION]: () =>
@@ -33,7 +33,7 @@ const REFUSALS: Readonly<Record<string, Diagnosis['refusal']>> = {
   },
 };
 
-/** The error of an attempt; `error` is what the client threw, whichever driver or ORM it belongs to. */
+/** The error of an attempt; `error` is the error of the client, whichever driver or ORM it belongs to. */
 export function toRowLockError(error: unknown, failed: FailedRowLock, schema: string): LockError {
   const { cause, state } = plainCause(error);
   const diagnosis = { cause, misuse: MISUSE[state]?.(schema), refusal: REFUSALS[state], isKnown: state !== '' };

@@ -4,14 +4,14 @@ import { checkSchema, qualified } from '../schema-name.js';
 export const WRONG_ISOLATION = 'LK001';
 
 /**
- * What `withRowLock` needs. `SCHEMA` stands for the schema.
+ * The SQL that `withRowLock` needs. `SCHEMA` stands for the schema.
  *
  * The table `row_lock` has a row for each key, with no data. Rows that nobody has locked may be deleted at any time:
  * the next caller makes them again.
  *
- * `lock_rows(keys, wait_ms)` locks the rows in the order given until the transaction ends, and makes those that are
- * missing. A transaction that finds a row which another one is making waits for that one's end, and makes the row
- * itself if that one was rolled back. A row that was deleted while a transaction waited for it is made again.
+ * `lock_rows(keys, wait_ms)` locks the rows in the order given until the transaction ends, and makes missing rows. A
+ * transaction that finds a row which another transaction is making waits for the end of that transaction, and makes the
+ * row itself if it was rolled back. A row that was deleted while a transaction waited for it is made again.
  */
 export const ROW_LOCK = `CREATE TABLE IF NOT EXISTS SCHEMA.row_lock (key text COLLATE "C" PRIMARY KEY);
 
@@ -46,8 +46,8 @@ $$;`;
 
 /**
  * The SQL of the table and the function that `withRowLock` needs, for those who use nothing else and migrate by hand: a
- * part of what `schemaSql()` returns. It may be run again. Throws `LockConfigurationError` where the name of the schema
- * would have to be escaped.
+ * part of the SQL that `schemaSql()` returns. It may be run again. Throws `LockConfigurationError` where the name of
+ * the schema would have to be escaped.
  */
 export function rowLockSql(schema?: string): string {
   const name = checkSchema(schema, 'rowLockSql');

@@ -5,8 +5,8 @@ import { checkSchema, qualified } from '../schema-name.js';
 import { NOT_IN_TRANSACTION, toRowLockError } from './row-lock-errors.js';
 
 /**
- * A client inside a transaction: one of `pg` after `BEGIN`, the `EntityManager` of a TypeORM transaction, or an object
- * with a `query` that hands the statement to what another library calls its transaction.
+ * A client inside a transaction: a client of `pg` after `BEGIN`, the `EntityManager` of a TypeORM transaction, or an
+ * object with a `query` that hands the statement to the transaction object of another library.
  */
 export interface RowLockClient {
   query(text: string, values: unknown[]): PromiseLike<unknown>;

@@ -2,12 +2,15 @@ import type { Member } from './member.js';
 import type { QuorumServer } from './quorum-server.js';
 import { numbersReported } from './standing.js';
 
-/** What is wrong with a list of servers, as far as they have answered; '' for nothing. Another process's list is forgotten after `holdMs`. */
+/**
+ * The problem of a list of servers, as far as they have answered; '' for none. Another process's list is forgotten
+ * after `holdMs`.
+ */
 export function listProblem(members: readonly Member[], holdMs: number): string {
   return twice(members) ?? otherLength(members, holdMs) ?? '';
 }
 
-/** One server by two names would make a majority of fewer servers. */
+/** A server that is listed by two names would make a majority of fewer servers. */
 function twice(members: readonly Member[]): string | undefined {
   const runs = new Map<string, QuorumServer>();
   for (const { server, run } of members) {

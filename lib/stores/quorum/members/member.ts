@@ -10,14 +10,14 @@ import type { Session } from './session.js';
 import { readStanding, type Standing, type Verdict } from './standing.js';
 
 /**
- * How often a server is checked whose votes do not count yet, and one that refuses what no retry mends, and at most how
- * seldom one whose votes count, in milliseconds.
+ * How often a server is checked, in milliseconds. `soon`: its votes do not count yet. `refused`: it refuses in a way
+ * that no retry mends. `seldom`: its votes count; this is the longest time between two checks.
  */
 const CHECK_MS = { soon: 250, refused: 1_000, seldom: 15_000 } as const;
 
 /**
- * Whether a server's votes count from now on. If so, its next fence is above `least`. An answer after `endsAt`, by the monotonic clock,
- * changes nothing.
+ * Whether a server's votes count from now on. If so, its next fence is above `least`. An answer after `endsAt`, by the
+ * monotonic clock, changes nothing.
  */
 export interface Count {
   readonly counts: '' | 'again' | 'first';
@@ -27,15 +27,15 @@ export interface Count {
 
 const NO_COUNT: Count = { counts: '', least: 0, endsAt: 0 };
 
-/** What a process is to its quorum. */
+/** The role of a process in its quorum. */
 export interface Participant {
   readonly longestLeaseMs: number;
-  /** Whether it only looks: the others are not told of it, and nothing changes by it. */
+  /** Whether it only looks: the other processes are not told of it, and it changes nothing. */
   readonly readOnly: boolean;
   readonly warn: (message: string) => void;
 }
 
-/** What a member needs of its quorum. */
+/** The part of its quorum that a member needs. */
 export interface Members extends Participant {
   /** The run of a member became known. */
   found(member: Member): void;
@@ -43,7 +43,7 @@ export interface Members extends Participant {
   answered(): void;
   /** A check of a member is over. */
   checked(): void;
-  /** What is reported to every server: names, each with for how many milliseconds it holds. */
+  /** The report for every server: names, each with for how many milliseconds it holds. */
   report(): readonly Argument[];
   /** Why none of the votes counts, whatever the servers say; '' where nothing is known to be wrong. */
   problem(): string;
@@ -52,13 +52,13 @@ export interface Members extends Participant {
 }
 
 /**
- * A server as a member of a quorum: whether its votes count. One that restarted without its data may have forgotten votes, so its votes
- * count only when the longest lease has passed since: the delayed restart of Redlock
+ * A server as a member of a quorum: whether its votes count. A server that restarted without its data may have
+ * forgotten votes, so its votes count only when the longest lease has passed since: the delayed restart of Redlock
  * (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/).
  *
- * Where the server itself remembers that this very run counted before, they count as soon as it is known that no other server counts in its
- * place; at once for a process that heard of it not long ago, whose reports have held since. Each new connection is checked, and from time to
- * time one that stays.
+ * Where the server itself remembers that this very run counted before, its votes count as soon as it is known that no
+ * other server counts in its place. They count at once for a process that heard of the run not long ago, whose reports
+ * have held since. Each new connection is checked, and a connection that stays is checked from time to time.
  */
 export class Member {
   readonly server: QuorumServer;
@@ -91,7 +91,10 @@ export class Member {
     return this.server.session?.counts === true && this.standing !== undefined;
   }
 
-  /** Whether it votes: its votes count, and it did not refuse its last check, as it does where the user lacks a right by now. */
+  /**
+   * Whether the server votes: its votes count, and it did not refuse its last check. It refuses a check where the user
+   * lacks a right by now.
+   */
   get votes(): boolean {
     return (this.counts || this.#mayCount) && this.#members.problem() === '' && this.#refusal === undefined;
   }
@@ -100,7 +103,7 @@ export class Member {
     return this.#evicts;
   }
 
-  /** What it knows of its part in the quorum; undefined where it has not answered for long. */
+  /** The facts that the server knows of its part in the quorum; undefined where it has not answered for long. */
   get standing(): Standing | undefined {
     const standing = this.server.session?.standing;
     return standing && this.#isRecent(standing.at, performance.now()) ? standing : undefined;
@@ -111,7 +114,7 @@ export class Member {
     return this.#silentSince === undefined ? 0 : performance.now() - this.#silentSince;
   }
 
-  /** Connects, and checks the server; what to warn of in its settings. */
+  /** Connects, and checks the server; resolves with the warnings about its settings. */
   async open(): Promise<string[]> {
     const warnings = serverWarnings(await this.server.plain.info());
     await this.#checking;
@@ -138,8 +141,8 @@ export class Member {
   }
 
   /**
-   * Reports to the server, and learns what it knows. Answers whether the server replied. The server stores that its votes count before it
-   * votes: every process that finds a vote also finds that it counts.
+   * Reports to the server, and learns what it knows. Answers whether the server replied. The server stores that its
+   * votes count before it votes: every process that finds a vote also finds that it counts.
    */
   async report({ counts, least, endsAt }: Count = NO_COUNT): Promise<boolean> {
     const { session } = this.server;
@@ -175,7 +178,7 @@ export class Member {
     return true;
   }
 
-  /** Reports soon what is known of the other servers by then. */
+  /** Reports soon; the report has the knowledge about the other servers by then. */
   reportSoon(): void {
     const { session } = this.server;
     if (session && this.counts) {
@@ -194,13 +197,16 @@ export class Member {
     return verdict !== undefined && (verdict.counts !== undefined || verdict.why === 'new');
   }
 
-  /** Whether the run counted not long before it answered so; by its clock as well, as that of a machine that sleeps stands still. */
+  /**
+   * Whether the run counted not long before it answered so. The server's clock is asked as well, since the clock of a
+   * machine that sleeps stands still.
+   */
   #wasCounted(run: string, { at, serverMs }: { readonly at: number; readonly serverMs: number }): boolean {
     const before = this.#counted;
     return before?.run === run && this.#isRecent(before.at, at) && this.#isRecent(before.serverMs, serverMs);
   }
 
-  /** Whether what was heard at `at` still holds. */
+  /** Whether a fact that was heard at `at` still holds. */
   #isRecent(at: number, now: number): boolean {
     return now - at < recentMs(this.#members.longestLeaseMs);
   }
@@ -247,7 +253,7 @@ export class Member {
     }, ms).unref();
   }
 
-  /** Warns of what is found twice in a row: another process may just be changing it. */
+  /** Warns of a reason that is found twice in a row: another process may just be changing it. */
   #warnOf(session: Session): void {
     const verdict = this.counts ? undefined : this.#members.verdict(this);
     const { detail } = this.#refusal ?? {};
@@ -260,8 +266,8 @@ export class Member {
 }
 
 /**
- * The id of the run that the reply to INFO is about: one life of a server's process, which ends with what it has not kept on a disk.
- * Throws `LockConfigurationError` where the user may not read it.
+ * The id of the run that the reply to INFO is about. A run is one life of a server's process: it ends with everything
+ * that is not on a disk. Throws `LockConfigurationError` where the user may not read the id.
  */
 function runOf(info: string): string {
   const id = valueOf(info, 'run_id');

@@ -19,8 +19,8 @@ import { MOST_AHEAD_US } from '../votes/vote-rules.js';
 const START_MS = 7_000;
 const PAUSE_MS = 20;
 /**
- * For how long a process waits for servers that have not answered before it counts the votes of a majority, in milliseconds: they may know
- * of a process with another list.
+ * For how long a process waits for servers that have not answered before it counts the votes of a majority, in
+ * milliseconds: those servers may know of a process with another list.
  */
 const OTHERS_MS = 2_000;
 /** For how long a process may stand still, in milliseconds, for that time to count: a report takes as long. */
@@ -29,14 +29,15 @@ const MOST_STILL_MS = 1_500;
 const WANT_MS = { holds: 5_000, within: 2_000 } as const;
 
 /**
- * Which servers of a quorum have votes that count, and what processes report about them to each other by way of the servers.
+ * Decides which servers of a quorum have votes that count. Processes report about these servers to each other by way of
+ * the servers.
  *
  * | state of this process | meaning | next |
  * |---|---|---|
- * | alone | fewer servers than a majority have answered: no votes count, and nothing is reported | admitted |
- * | admitted | nothing is wrong with the list at a majority: it is reported, and servers that are away are waited for | claiming |
- * | claiming | it reports which servers it wants to count, and reads in the replies whether another process forbids that | counting; admitted |
- * | counting | the votes of these servers count, until one restarts or a problem with the list is found | claiming; stopped |
+ * | alone | fewer servers than a majority have answered: no votes count, and it reports nothing | admitted |
+ * | admitted | a majority finds the list right: it is reported; servers that are away are waited for | claiming |
+ * | claiming | it reports which servers it wants to count, and reads if a process forbids that | counting; admitted |
+ * | counting | these servers' votes count until one restarts or the list has a problem | claiming; stopped |
  * | stopped | the list is wrong: no votes count until it is mended | counting |
  */
 export class Membership {
@@ -47,17 +48,19 @@ export class Membership {
   readonly #warn: (message: string) => void;
   readonly #warned = new Set<string>();
   #considering: Promise<void> | undefined;
-  /** The servers that are to count, and those that do so with the reports that are on their way. */
+  /** `wants`: servers that shall count. `counts`: those that count once the report in flight is answered. */
   #claim: { readonly wants: ReadonlySet<Member>; readonly counts: ReadonlySet<Member> } | undefined;
-  /** Why none of the votes counts: what is wrong with the list, as far as is known; '' where nothing is. */
+  /** Why none of the votes counts: the problem of the list, as far as it is known; '' where there is none. */
   #problem = '';
-  /** Whether the other processes are told of this one: it has found nothing wrong with its list at a majority. */
+  /**
+   * Whether this process is reported to the other processes: it has found nothing wrong with its list at a majority.
+   */
   #isAdmitted = false;
   /** Since when a majority has answered, and this process has run. */
   #majorityAt: number | undefined;
   /** When this process is known to have run. */
   #ranAt = -Infinity;
-  /** Those that refused the connection at the start. They are not waited for. */
+  /** The servers that refused the connection at the start. They are not waited for. */
   readonly #refusing = new Set<Member>();
   /** Whether the list was checked at the start, which fails where something is wrong with it. */
   #hasStarted = false;
@@ -100,12 +103,13 @@ export class Membership {
   }
 
   /**
-   * Connects, and checks all servers; why each is of no use, where it is. Waits for the votes of servers that are new. Throws
-   * `LockConfigurationError` where the list is not one of independent servers that all processes have.
+   * Connects, and checks all servers; resolves with the failure of each server that is of no use. Waits for the votes
+   * of servers that are new. Throws `LockConfigurationError` where the list does not have independent servers, or
+   * differs from that of other processes.
    */
   async open(): Promise<readonly (Failure | undefined)[]> {
     const failures = await Promise.all(this.#members.map((member) => this.#openOne(member)));
-    // One that is running began before the last answer.
+    // A check that is running began before the last answer.
     await this.#considering;
     await this.#consider();
     if (!this.#isSound) {
@@ -118,7 +122,7 @@ export class Membership {
     return failures;
   }
 
-  /** Asks each server by itself. Those that do not answer have no vote; it is for core to say how many may be missing. */
+  /** Asks each server by itself. A server that does not answer has no vote; core decides how many may be missing. */
   async health(): Promise<StoreHealth> {
     const answers = (await Promise.all(this.#members.map(({ server }) => server.plain.probe()))).flat();
     const evicts = this.#members.flatMap((member) => member.evicts ?? []);
@@ -169,11 +173,14 @@ export class Membership {
     return this.#members.map(({ standing }) => standing);
   }
 
-  /** Whether the votes of a member count beside those that do, and beside those that are to begin with it; undefined where it has not answered. */
+  /**
+   * Whether the votes of a member count beside the members that count already and those `wanted`, which are to begin
+   * with it; undefined where the member has not answered.
+   */
   #verdict({ standing, run }: Member, wanted: readonly Member[] = []): Verdict | undefined {
     const counting = new Set([...this.#members.filter(({ counts }) => counts), ...wanted].flatMap((member) => member.run ?? []));
     const [standings, longestLeaseMs, now] = [this.#standings(), this.#longestLeaseMs, performance.now()];
-    // What happened while this process stood still is not known.
+    // Nothing is known of the time in which this process stood still.
     const ranMs = Math.max(1, now - (this.#majorityAt ?? now));
     const silentMs = this.#members.map((member) => Math.min(member.silentMs, ranMs));
     const overview = { standings, silentMs, counting, longestLeaseMs, holdMs: holdMs(this.#longestMs), now };
@@ -191,8 +198,9 @@ export class Membership {
   }
 
   /**
-   * The servers of this process, for as long as a lease may last that they have voted for, and its settings. Nothing before the list was
-   * checked: a process that is refused must not be in the way of those that have the right one.
+   * The servers of this process, for as long as a lease may last that they have voted for, and its settings. Reports
+   * nothing before the list was checked: a process that is refused must not be in the way of processes that have the
+   * right list.
    */
   #report(): readonly Argument[] {
     if (!this.#isAdmitted) {
@@ -233,7 +241,10 @@ export class Membership {
     }
   }
 
-  /** For how long a majority has answered while this process ran, in milliseconds: others may have answered while it stood still. */
+  /**
+   * For how long a majority has answered while this process ran, in milliseconds: other servers may have answered while
+   * it stood still.
+   */
   #waitedMs(): number {
     const now = performance.now();
     if (now - this.#ranAt > MOST_STILL_MS) {
@@ -244,10 +255,11 @@ export class Membership {
   }
 
   /**
-   * Has the votes count of those servers that have a right to, with fences above all that the others know.
+   * Lets the votes count of those servers that have a right to, with fences above all that the other servers know.
    *
-   * It says first that it wants to. Of two processes with servers that must not both count, each server tells the one that comes second of
-   * the other: a right to is found by the answers to that. Where one does not answer that did a moment ago, it begins anew.
+   * First it reports that it wants these servers to count. Where two processes want servers that must not both count,
+   * each server tells the process that comes second of the other one: the answers to the report show whether there is a
+   * right. Where a server does not answer that did a moment ago, it begins anew.
    */
   async #count(): Promise<void> {
     const wants = new Set<Member>();
@@ -267,10 +279,10 @@ export class Membership {
     const rights = this.#members.map((member) => (wants.has(member) && !member.counts ? this.#verdict(member)?.counts : undefined));
     if (this.#isSound && this.#members.every((member, at) => answered[at] || isAway(member))) {
       const known = this.#standings().map((standing) => standing?.fence ?? 0);
-      // What is granted may be so far ahead of the servers' clocks.
+      // Fences that are granted may be ahead of the servers' clocks by `MOST_AHEAD_US`.
       const least = Math.max(...known, Math.floor((clockOf(this.#members.map(({ server }) => server)) ?? 0) * 1_000) + MOST_AHEAD_US);
       this.#claim = { wants, counts: new Set(this.#members.filter((_, at) => rights[at])) };
-      // One that remembers that it counts has not lost its counter.
+      // A server that remembers that it counts has not lost its counter.
       const leastOf = ({ standing }: Member): number => (standing?.counts ? 0 : least);
       await Promise.all(
         this.#members.map((member, at) =>
@@ -300,8 +312,8 @@ export class Membership {
 }
 
 /**
- * What the servers' clocks read, in ms since 1970, as far as their replies show: no later than those of a majority, so that a minority
- * of clocks that are ahead has no effect.
+ * The time of the servers' clocks, in ms since 1970, as far as their replies show: no later than the clocks of a
+ * majority, so that a minority of clocks that are ahead has no effect.
  */
 export function clockOf(servers: readonly QuorumServer[]): number | undefined {
   const clocks = servers.flatMap(({ clockMs }) => clockMs ?? []).toSorted((first, second) => second - first);

@@ -1,11 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockStoreError } from '../../../core/words/errors.js';
 
-/** For how long a start tries again, in milliseconds: the process, or a server, may stall for a second on a busy machine. */
+/**
+ * For how long a start tries again, in milliseconds: the process, or a server, may stall for a second on a busy
+ * machine.
+ */
 const PATIENCE_MS = 2_500;
 const PAUSE_MS = 100;
 
-/** Tries again where a server gives no answer. A server that refuses is taken at its word, and so is a port where nothing listens. */
+/** Tries again where a server gives no answer. A refusal is final, also the refusal of a port where nothing listens. */
 export async function patiently<T>(attempt: () => Promise<T>): Promise<T> {
   const endsAt = performance.now() + PATIENCE_MS;
   for (;;) {

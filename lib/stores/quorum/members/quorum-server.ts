@@ -31,8 +31,8 @@ export class QuorumServer {
   #session: Session | undefined;
 
   /**
-   * `place` says which of the servers it is. `onReady` is called for each connection that is ready, and where one has to be checked again.
-   * No vote counts unless `mayCount`.
+   * `place` says which of the servers it is. `onReady` is called for each connection that is ready, and where a
+   * connection has to be checked again. No vote counts unless `mayCount`.
    */
   constructor(origin: RedisOrigin, place: string, onReady: (session: Session) => void, mayCount: () => boolean) {
     this.#place = place;
@@ -43,7 +43,7 @@ export class QuorumServer {
     this.plain = this.#connection.plain;
   }
 
-  /** What messages call it; no URL, which may hold a password. */
+  /** The name of the server in messages; no URL, which may hold a password. */
   get name(): string {
     return this.#address === '' ? this.#place : `${this.#place} (${this.#address})`;
   }
@@ -53,7 +53,7 @@ export class QuorumServer {
     return this.#session;
   }
 
-  /** What its clock reads now, in ms since 1970, as far as its replies show. */
+  /** The present time of the server's clock, in ms since 1970, as far as its replies show. */
   get clockMs(): number | undefined {
     return this.#session?.clock.now();
   }

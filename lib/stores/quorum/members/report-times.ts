@@ -6,8 +6,9 @@ export function recentMs(longestLeaseMs: number): number {
 }
 
 /**
- * For how long reports hold, in milliseconds. A process counts votes of a server for `recentMs` after it has heard of it, and a lease that
- * they renew lasts for up to `longestLeaseMs` more. Its last report to another server, which says so, is up to `recentMs` older.
+ * For how long reports hold, in milliseconds. A process counts votes of a server for `recentMs` after it has heard of
+ * it, and a lease that these votes renew lasts for up to `longestLeaseMs` more. The last report of the process to
+ * another server, which says so, is up to `recentMs` older.
  */
 export function holdMs(longestLeaseMs: number): number {
   return 2 * recentMs(longestLeaseMs) + longestLeaseMs;

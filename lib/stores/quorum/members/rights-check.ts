@@ -4,9 +4,9 @@ import { startUpHold } from '../../redis/server-check.js';
 import { voteOf, type QuorumCommands } from '../votes/quorum-commands.js';
 import type { QuorumServer } from './quorum-server.js';
 
-/** Runs each script at a server, so that a right that is missing shows at start-up and not in the middle of a section. */
+/** Runs each script at a server, so that a missing right shows at start-up and not in the middle of a section. */
 export async function tryRights(server: QuorumServer, commands: QuorumCommands, proposed: number): Promise<void> {
-  // Another key for each try: what an earlier one has left is not in the way.
+  // Another key for each try: the remains of an earlier try are not in the way.
   const hold = startUpHold(`start-up check ${randomUUID()}`);
   const { key, id, ttlMs } = hold;
   const ask = async (command: Command): Promise<unknown> => (await server.ask(command)).reply;
@@ -21,7 +21,8 @@ export async function tryRights(server: QuorumServer, commands: QuorumCommands, 
   await ask(commands.inspect(key));
   await ask(commands.release({ key, id: voteOf(id, 2), unanswered: true }));
   await ask(commands.forceRelease(key, fence));
-  // What comes in one turn is sent as one script, which the server knows from now on. Its errors name no command, so it comes last.
+  // Commands of one turn are sent as one script, which the server knows from now on. Its errors name no command, so it
+  // comes last.
   const release = commands.release({ key, id: voteOf(id, 1), unanswered: true });
   await Promise.all([ask(commands.inspect(key)), ask(release), ask(release)]);
 }

@@ -1,7 +1,7 @@
 import type { ServerClock } from '../../kit/server-clock.js';
 import type { Standing } from './standing.js';
 
-/** One connection to a server that is ready. What is answered on it comes from one run of the server. */
+/** One connection to a server that is ready. All answers on it come from one run of the server. */
 export class Session {
   /** The clock of the server's machine. */
   readonly clock: ServerClock;
@@ -21,7 +21,7 @@ export class Session {
     return this.#run;
   }
 
-  /** What the server answered last. */
+  /** The last answer of the server. */
   get standing(): Standing | undefined {
     return this.#standing;
   }
@@ -42,7 +42,10 @@ export class Session {
     this.#countsUntil = until;
   }
 
-  /** Whether a vote counts that was given at that time of the server's clock. Where the machine of this process slept, none does from then on. */
+  /**
+   * Whether a vote counts that was given at `serverMs`, by the server's clock. Where the machine of this process slept,
+   * no vote counts from then on.
+   */
   countsAt(serverMs: number): boolean {
     this.#counts &&= serverMs < this.#countsUntil;
     return this.#counts;

@@ -1,4 +1,4 @@
-/** What a server knows of its part in the quorum, as it replies to a report. */
+/** The facts that a server knows of its part in the quorum, as it replies to a report. */
 export interface Standing {
   /** When the reply came, by the monotonic clock. */
   readonly at: number;
@@ -6,28 +6,28 @@ export interface Standing {
   readonly knownMs: number;
   /** Whether the votes of this run count. */
   readonly counts: boolean;
-  /** How long ago it was found that the quorum was used for the first time, in milliseconds; undefined where it does not know. */
+  /** How long ago the first use of the quorum was found, in milliseconds; undefined where the server does not know. */
   readonly firstUseMs: number | undefined;
   /** Whether an earlier run is known, which may have had votes that are forgotten. */
   readonly restarted: boolean;
-  /** Its last fence. */
+  /** The last fence of the server. */
   readonly fence: number;
   /**
-   * What processes reported not long ago: `vote:<run>` of servers that count, `want:<run>` of those that are about to, `servers:<number>`,
-   * `lease:<ms>`.
+   * The reports of processes that are not old: `vote:<run>` of servers that count, `want:<run>` of servers that are
+   * about to, `servers:<number>`, `lease:<ms>`.
    */
   readonly reported: readonly string[];
 }
 
 /**
- * For how long servers must have been known before they are taken for new, in milliseconds: a process that knew an earlier run reports
- * it meanwhile. `some`: a minority is away, and a process may have reported to those servers only.
+ * For how long servers must have been known before they are taken for new, in milliseconds: a process that knew an
+ * earlier run reports it meanwhile. `some`: a minority is away, and a process may have reported to those servers only.
  */
 const NEW_AFTER_MS = { all: 2_000, some: 5_000 } as const;
 
-/** What a process knows of all servers of its quorum. */
+/** The facts that a process knows of all servers of its quorum. */
 export interface Overview {
-  /** What each server knows; undefined where it has not answered for long. */
+  /** The standing of each server; undefined where the server has not answered for long. */
   readonly standings: readonly (Standing | undefined)[];
   /** For how long each has not answered, in milliseconds; 0 for one that answers. */
   readonly silentMs: readonly number[];
@@ -45,16 +45,17 @@ export interface Overview {
  * yet.
  *
  * - `first`: the quorum is used for the first time, and nothing can have been forgotten.
- * - `new`: perhaps it is; a process that knows an earlier run may still report it. For ever, as long as too few answer.
- * - `restarted`: an earlier run is known, or another server at its address. It may have forgotten votes, and leases
- *   that they granted may not be over.
- * - `unknown`: the same, but no earlier run is known: nobody has seen it before, or it was emptied.
- * - `contested`: as many others have votes as there are places. Those are the earlier runs of servers that restarted,
- *   or the servers of processes with another list.
- * - `replaced`: processes with another list have another server in its place, and both would make a majority with the
- *   rest.
- * - `unheard`: whether they have is not known, as long as a server that they may have told of it is away, or has
- *   forgotten it.
+ * - `new`: the quorum is perhaps used for the first time; a process that knows an earlier run may still report it. For
+ *   ever, as long as too few servers answer.
+ * - `restarted`: an earlier run is known, or another server at its address. The server may have forgotten votes, and
+ *   leases that these votes granted may not be over.
+ * - `unknown`: as `restarted`, but no earlier run is known: nobody has seen the server before, or it was emptied.
+ * - `contested`: as many other servers have votes as there are places. They are the earlier runs of servers that
+ *   restarted, or the servers of processes with another list.
+ * - `replaced`: processes with another list have another server in its place, and both servers would make a majority
+ *   with the rest.
+ * - `unheard`: it is not known whether the server was replaced, as long as a server is away, or has forgotten its
+ *   reports, that may have been told of the replacement.
  */
 export type Verdict =
   | { readonly counts: 'again' | 'first' }
@@ -92,11 +93,13 @@ export function verdictOf(standing: Standing, overview: Overview): Verdict {
       : { why: standing.restarted ? 'restarted' : 'contested', inMs: holdMs - knownMs };
   }
   if (standing.counts) {
-    // It has forgotten nothing, and no other server counts in its place since this process was cut off from it, stood still or was started.
+    // The server has forgotten nothing, and no other server counts in its place since this process was cut off from it,
+    // stood still or was started.
     return { counts: 'again' };
   }
   if (forgottenForMs(standing, there, waitMs, now) <= 0) {
-    // Another process may have reported to a server that is away, or has forgotten it, that it counts a server in this one's place.
+    // Another process may count a replacement, and may have said so only to a server that is away, or that has
+    // forgotten it.
     const unknownForMs = (other: Standing | undefined, silent: number): number =>
       silent > 0 || !other ? waitMs - silent : forgottenForMs(other, there, waitMs, now);
     const inMs = Math.max(...standings.map((other, at) => unknownForMs(other, silentMs[at] as number)));
@@ -118,7 +121,7 @@ export function verdictOf(standing: Standing, overview: Overview): Verdict {
 function forgottenForMs(standing: Standing, there: readonly Standing[], waitMs: number, now: number): number {
   const knownMs = agedMs(standing, standing.knownMs, now);
   const least = Math.min(NEW_AFTER_MS.all, waitMs) / 2;
-  // The same run since before the first use.
+  // The run has been the same since before the first use.
   const wasThere = there.some((other) => other.firstUseMs !== undefined && agedMs(other, other.firstUseMs, now) + least <= knownMs);
   return standing.counts || (wasThere && !standing.restarted) ? 0 : waitMs - knownMs;
 }
@@ -134,7 +137,10 @@ export function numbersReported(standings: readonly (Standing | undefined)[], wh
   return [...new Set(reported)].map((each) => Number(each.slice(what.length + 1)));
 }
 
-/** Whether no more servers count with the run that is judged than a list has, by what processes reported to this one. */
+/**
+ * Whether the servers that count, together with the run that is judged, are no more than the list has, by the reports
+ * to this server.
+ */
 function hasPlace({ reported }: Standing, { standings, run, counting }: Overview): boolean {
   const counted = reported.filter((each) => /^(vote|want):/.test(each)).map((each) => each.slice(5));
   return new Set([...counted, ...counting, run]).size <= standings.length;

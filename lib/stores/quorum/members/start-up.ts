@@ -8,7 +8,7 @@ import type { QuorumServer } from './quorum-server.js';
 import { tryRights } from './rights-check.js';
 import { atServer, type Failure } from '../too-few.js';
 
-/** What the start needs besides the servers. */
+/** The parts that the start needs besides the servers. */
 interface StartUp {
   readonly names: RedisKeys;
   readonly process: string;
@@ -20,8 +20,9 @@ interface StartUp {
 }
 
 /**
- * Subscribes at all servers, and tries their rights. Warns of those that are of no use; throws `LockConfigurationError` where no retry
- * mends that of a majority. `failures` says which servers are known to be of no use already.
+ * Subscribes at all servers, and tries their rights. Warns of servers that are of no use; throws
+ * `LockConfigurationError` where a majority fails in a way that no retry mends. `failures` says which servers are known
+ * to be of no use already.
  */
 export async function startUpAll(quorum: Quorum, failures: readonly (Failure | undefined)[], start: StartUp): Promise<void> {
   const started = await Promise.all(quorum.servers.map((server, at) => startUp(quorum, server, failures[at], start)));

@@ -7,14 +7,14 @@ import { isOne } from '../../redis/scripts/redis-commands.js';
 import type { Command } from '../../redis/scripts/script.js';
 
 /**
- * For how long an attempt waits for the slow servers when another owner has got votes too, in milliseconds, and at most as a part of its
- * time limit: both keep the other one out.
+ * For how long an attempt waits for the slow servers when another owner has got votes too, in milliseconds, and at most
+ * as a part of its time limit. Meanwhile both owners keep each other out.
  */
 const CONTEST = { mostMs: 200, part: 0.4 } as const;
 
 /**
- * Makes one attempt to get the lock in all servers. An answer counts as long as it comes within the time limit of the attempt. `attempt`
- * rises with each one of this process; the caller has waited for `waitedMs`.
+ * Makes one attempt to get the lock in all servers. An answer counts as long as it comes within the time limit of the
+ * attempt. `attempt` rises with each attempt of this process; the caller has waited for `waitedMs`.
  */
 export function acquireAll(quorum: Quorum, fences: Fences, hold: HoldRecord, attempt: number, waitedMs: number): Promise<AcquireReply> {
   const { key, ttlMs, limitMs } = hold;

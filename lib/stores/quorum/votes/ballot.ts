@@ -6,7 +6,7 @@ import type { Answer, QuorumServer } from '../members/quorum-server.js';
 import { readVote, type Refusal } from './replies.js';
 import { tooFew, type Failure } from '../too-few.js';
 
-/** What a ballot does at a server. */
+/** The actions of a ballot at a server. */
 export interface Polling {
   /** For how many milliseconds an attempt waits for all answers when another owner has got votes. */
   readonly contestMs: number;
@@ -15,7 +15,7 @@ export interface Polling {
   stored(fence: number): void;
   /** Gives the server's vote another fence; false where the vote is gone. */
   settle(server: QuorumServer, fence: number): Promise<boolean>;
-  /** The same for a vote that came late: the lock is granted already. */
+  /** Gives a vote that came late another fence: the lock is granted already. */
   adopt(server: QuorumServer, fence: number): void;
   withdraw(server: QuorumServer): void;
   /** Why the server's vote does not count. */
@@ -25,18 +25,18 @@ export interface Polling {
 /**
  * One attempt: all servers vote at once, and the lock is granted when a majority has stored one and the same fence.
  *
- * Two majorities have a server in common. It stored the fence of the earlier grant before that was made, and answers the
- * later attempt with a higher one. So the later fence is higher, whichever process proposed it.
+ * Two majorities have a server in common. That server stored the fence of the earlier grant before the grant was made,
+ * and answers the later attempt with a higher fence. So the later fence is higher, whichever process proposed it.
  *
- * | votes | what follows |
+ * | votes | result |
  * |---|---|
  * | a majority, with one fence | granted |
- * | a majority, with several | the highest of them is stored where there is another |
+ * | a majority, with several fences | the highest fence is stored where there is another |
  * | a majority answered, and cannot be for it any more | busy; the votes are withdrawn |
- * | a majority answered, another owner has votes, and the rest is slow | busy; the votes are withdrawn, so that one of the owners gets on |
- * | a majority cannot answer any more | unavailable; the votes are withdrawn, also where it is unknown whether they were cast |
+ * | a majority answered, another owner has votes, the rest is slow | busy; votes withdrawn, so one owner gets on |
+ * | a majority cannot answer any more | unavailable; the votes are withdrawn, also votes that may not have been cast |
  *
- * A vote that comes after the grant is given its fence; one that comes after a failure is withdrawn.
+ * A vote that comes after the grant gets the fence of the grant; a vote that comes after a failure is withdrawn.
  */
 export class Ballot {
   readonly result: Promise<AcquireReply>;
@@ -156,12 +156,12 @@ export class Ballot {
     return undefined;
   }
 
-  /** The highest: at each server it is no less than what that server answered itself. */
+  /** The highest fence: at each server it is no less than the server's own answer. */
   #settle(): void {
     const highest = Math.max(...this.#stored.values());
     for (const [server, fence] of this.#stored) {
       if (fence !== highest) {
-        // What it stored is about to change, and must not make a majority with a vote that comes now.
+        // The stored fence is about to change, and must not make a majority with a vote that comes now.
         this.#stored.delete(server);
         this.#settling++;
         this.#polling
@@ -170,7 +170,7 @@ export class Ballot {
             (settled) => void (settled ? this.#stored.set(server, highest) : this.#refusals.push(GONE)),
             (error: unknown) => {
               this.#fail(server, error);
-              // Its vote is there, also where the new fence did not reach it.
+              // The vote of the server is there, also where the new fence did not reach it.
               this.#possible.set(server, undefined);
             },
           )
@@ -182,7 +182,10 @@ export class Ballot {
     }
   }
 
-  /** Withdraws the votes after a failure. After a grant, one with another fence gets that of the lock, so that it can be renewed. */
+  /**
+   * Withdraws the votes after a failure. After a grant, a vote with another fence gets the fence of the lock, so that
+   * it can be renewed.
+   */
   #tidy(): void {
     for (const [server, fence] of [...this.#stored, ...this.#possible]) {
       if (this.#outcome === 'failed') {

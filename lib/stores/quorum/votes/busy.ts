@@ -1,16 +1,23 @@
 import type { Busy } from '../../../core/seam/lock-store.js';
 import type { Refusal } from './replies.js';
 
-/** How soon the process asks again that has waited longest, and the next one, and how seldom at most, in milliseconds. */
+/**
+ * How soon the process that has waited longest asks again, and the next process, and how seldom at most, in
+ * milliseconds.
+ */
 const SOON_MS = [10, 20] as const;
 const LONGEST_SOON_MS = 250;
 
-/** Stands for a vote that was taken away before its fence was settled: the server answers, and does not vote for this owner. */
+/**
+ * Stands for a vote that was taken away before its fence was settled: the server answers, and does not vote for this
+ * owner.
+ */
 export const GONE: Refusal = { remainingMs: 0, holder: { by: '', heldMs: 0 }, rank: 0 };
 
 /**
- * The reply to an attempt that a majority cannot be for: in how long a majority could be free, as far as the servers know. `votes` of
- * them would vote, the others refused. The holder is the one that most of them name. The attempt took `tookMs`.
+ * The reply to an attempt that a majority cannot be for: in how long a majority could be free, as far as the servers
+ * know. `votes` servers would vote, the others refused. The holder is the one that most refusals name. The attempt took
+ * `tookMs`.
  */
 export function busyReply(votes: number, refusals: readonly Refusal[], majority: number, tookMs: number): Busy {
   const remainingMs = [...Array.from({ length: votes }, () => 0), ...refusals.map((refusal) => refusal.remainingMs)];
@@ -21,8 +28,9 @@ export function busyReply(votes: number, refusals: readonly Refusal[], majority:
 }
 
 /**
- * The processes that have waited longest ask soon, the longer the lock is held the less often; the others as core does. Where owners have
- * split the votes, each has its own for `splitMs`: pauses that are as long, and differ by as much, let one of them have all.
+ * When to ask again. The processes that have waited longest ask soon, the longer the lock is held the less often; the
+ * others ask as core does. Where owners have split the votes, each has its own votes for `splitMs`: pauses that are as
+ * long, and differ by as much, let one owner have all votes.
  */
 function recheckMs(rank: number, heldMs: number, splitMs: number): number | undefined {
   const least = SOON_MS[rank];

@@ -5,7 +5,7 @@
 export class Fences {
   #highest = 0;
 
-  /** The first of so many fences. `clockMs` is what the servers' clocks read. */
+  /** The first of `fences` fences. `clockMs` is the time of the servers' clocks. */
   next(fences: number, clockMs = Date.now()): number {
     const first = Math.max(this.#highest + 1, Math.floor(clockMs * 1_000));
     this.#highest = first + fences - 1;
@@ -13,8 +13,9 @@ export class Fences {
   }
 
   /**
-   * A server stored `fence`, and reserved so many. A fence lower than the one proposed means that the proposal was too far ahead of the
-   * server's clock. The next proposals then follow the clocks again: otherwise each server would answer with a time of its own.
+   * A server stored `fence`, and reserved `fences` fences. A fence lower than `proposed` means that the proposal was
+   * too far ahead of the server's clock. The next proposals then follow the clocks again: otherwise each server would
+   * answer with a time of its own.
    */
   stored(fence: number, proposed: number, fences: number): void {
     this.#highest = Math.max(fence + fences - 1, fence < proposed && this.#highest >= proposed ? 0 : this.#highest);

@@ -5,7 +5,10 @@ import { PassingMap } from './passing-map.js';
  * The facts about a hold that is in, which a vote that is cast again needs, and a renewal does not say.
  */
 export interface GrantedHold {
-  /** The name of the hold in the servers: the vote of the attempt that was granted, or its id where it joined by a ticket. */
+  /**
+   * The name of the hold in the servers: the vote of the attempt that was granted, or its id where it joined by a
+   * ticket.
+   */
   readonly vote: string;
   /** Who holds the lock. */
   by: string;
@@ -19,7 +22,10 @@ export interface GrantedHold {
   isReleased: boolean;
 }
 
-/** The holds that this process has in, by their ids. One whose lease is over without a release is forgotten some time later. */
+/**
+ * The holds of this process that are in a lock, by their ids. A hold whose lease is over without a release is forgotten
+ * some time later.
+ */
 export class Grants {
   readonly #holds = new PassingMap<GrantedHold>(({ endsAt }, now) => endsAt < now);
 
@@ -28,7 +34,7 @@ export class Grants {
     return this.#holds.get(hold)?.vote ?? hold;
   }
 
-  /** Its release is sent: answers its name in the servers. */
+  /** The release of the hold is sent: answers the hold's name in the servers. */
   release(hold: string): string {
     const known = this.#holds.get(hold);
     if (known) {
@@ -41,7 +47,7 @@ export class Grants {
     this.#holds.set(id, { vote, by, since, endsAt: sentAt + ttlMs, mending: new Set(), isReleased: false });
   }
 
-  /** Its lease was renewed. */
+  /** The lease of the hold was renewed. */
   renewed({ id, by, ttlMs }: HoldRecord, sentAt: number): void {
     const known = this.#holds.get(id);
     if (known) {
@@ -50,7 +56,7 @@ export class Grants {
     }
   }
 
-  /** Has a server let the hold in that denied it, unless that is going on. Where it fails, the next renewal finds out. */
+  /** Has a server let in a hold that it denied, unless that is going on. If it fails, the next renewal finds out. */
   mend(hold: string, server: unknown, send: (known: Readonly<GrantedHold>) => Promise<unknown>): void {
     const known = this.#holds.get(hold);
     if (known && !known.isReleased && !known.mending.has(server)) {

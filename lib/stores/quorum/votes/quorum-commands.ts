@@ -3,7 +3,7 @@ import { fieldOf, RedisCommands } from '../../redis/scripts/redis-commands.js';
 import type { Argument, Command } from '../../redis/scripts/script.js';
 import { REPORT, SETTLE, VOTE } from './scripts.js';
 
-/** What a hold asks the servers to vote for. */
+/** The request of a hold for the votes of the servers. */
 export interface VoteRequest {
   readonly hold: Pick<HoldRecord, 'key' | 'owner' | 'id' | 'fences' | 'ttlMs' | 'by'>;
   /** Names the vote: rises with each attempt of this process; 0 for a hold that joined by a ticket. */
@@ -16,7 +16,7 @@ export interface VoteRequest {
   readonly ageMs: number;
 }
 
-/** What a process reports to a server. */
+/** The report of a process to a server. */
 export interface Report {
   /** The run of the server that it speaks to. */
   readonly run: string;
@@ -65,7 +65,7 @@ export class QuorumCommands extends RedisCommands {
     return SETTLE.command(key, { lock, counter, owner, vote: field, fence, last: fence + fences - 1 });
   }
 
-  /** Reports what the process knows of the servers, and asks for what this one knows. */
+  /** Reports the knowledge of the process about the servers, and asks for the knowledge of this server. */
   report({ run, restarted, counts, least, said }: Report): Command {
     return REPORT.command('', {
       record: `${this.names.prefix}:run:{0}`,
@@ -80,14 +80,14 @@ export class QuorumCommands extends RedisCommands {
 }
 
 /**
- * The name of a vote: the hold of one attempt, or one that joined (0). What comes late of one attempt concerns no
- * other.
+ * The name of a vote: the hold of one attempt, or a hold that joined (0). A late command of one attempt concerns no
+ * other attempt.
  */
 export function voteOf(hold: string, attempt: number | ''): string {
   return attempt === 0 ? hold : `${hold}.${attempt}`;
 }
 
-/** The number of the attempt in the name of a vote; 0 in that of a hold that joined. */
+/** The number of the attempt in the name of a vote; 0 in the name of a hold that joined. */
 export function attemptOf(vote: string): number {
   return vote.includes('.') ? Number(vote.slice(vote.lastIndexOf('.') + 1)) : 0;
 }

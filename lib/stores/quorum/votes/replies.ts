@@ -22,7 +22,10 @@ export function readVote(reply: unknown): VoteReply {
   return { remainingMs: Number(remainingMs), holder: { by: String(by), heldMs: Number(heldMs) }, rank: Number(rank) };
 }
 
-/** The server's time in ms since 1970 in the reply to VOTE, or in one that refuses a late command; undefined in others. */
+/**
+ * The server's time in ms since 1970, from the reply to VOTE, or from a reply that refuses a late command; undefined in
+ * other replies.
+ */
 export function serverTimeIn(reply: unknown): number | undefined {
   const time = Array.isArray(reply) ? Number(reply.at(-1)) : Number(String(reply).split(' ')[1]);
   return Number.isNaN(time) ? undefined : time;

@@ -5,22 +5,23 @@ import { RELEASE } from '../../redis/scripts/scripts.js';
 import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from './vote-rules.js';
 
 /**
- * The scripts of a quorum's servers, besides those of the Redis store. A lock is stored as there; its holds are votes,
- * each called `hold:<hold>.<number of the attempt>`, or `hold:<hold>` where the hold joined by a ticket. What comes
- * late of one attempt concerns no other.
+ * The scripts of a quorum's servers, besides those of the Redis store. A lock is stored as in the Redis store; its
+ * holds are votes, each called `hold:<hold>.<number of the attempt>`, or `hold:<hold>` where the hold joined by a
+ * ticket. A late command of one attempt concerns no other attempt.
  *
- * | key | what it holds |
+ * | key | content |
  * |---|---|
- * | `waiters` | a HASH that lives for a second: process → `<since when it waits> <when it was refused last>`; and `last` → `<since when> <process>`, which had the lock last |
+ * | `waiters` | a HASH that lives for a second: process → `<since when it waits> <when it was refused last>`; |
+ * | | and `last` → `<since when> <process>`, for the process that had the lock last |
  * | `record` | a HASH: the server's part in the quorum |
  */
 
 /**
- * Votes for an owner if the lock is free, or that owner's already. Then earlier votes of the same hold are replaced:
- * they never stand in the way. Refuses what comes late.
+ * Votes for an owner if the lock is free, or that owner has it already. Then earlier votes of the same hold are
+ * replaced: they never stand in the way. Refuses late commands.
  *
- * A process that has had the lock for its slice of time is refused while another one waits, and so is one that has
- * waited less than another. The servers differ a little on how long that is, and a majority decides.
+ * A process that has had the lock for its slice of time is refused while another process waits, and so is a process
+ * that has waited for less time than another. The servers differ a little on these times, and a majority decides.
  *
  * `withdrawn` is the done mark of the vote. The fields of all votes of the hold begin with `votes`. `fence` is the
  * first of so many `fences` that the process proposes. The caller has waited for `waited` ms, 0 in its first attempt.
@@ -182,17 +183,20 @@ return 1
 );
 
 /**
- * Reports to a server what a process knows, and replies with what the server knows of its part in the quorum. Its record has the run
- * that it is about, when that was first seen, whether its votes count, since when they do because the quorum was new, and whether an
- * earlier run is known; besides, what processes reported of their servers and settings, each with the time until which it holds.
+ * Reports to a server the facts that a process knows, and replies with the server's facts of its part in the quorum.
+ * The server's record has its run, when the run was first seen, whether its votes count, since when they do because the
+ * quorum was new, and whether an earlier run is known; besides, the reports of processes about their servers and
+ * settings, each with the time until which it holds.
  *
- * What the record says of an earlier run is forgotten. A command that is about a run which is over by now makes nothing count for the next one.
+ * The record of an earlier run is forgotten. A command about a run that is over by now makes nothing count for the next
+ * run.
  *
- * `restarted` is 1 if the process knows an earlier run of this server. `counts` is '' or, if its votes count from now on, `again` or
- * `first`; its last fence is at least `least` then. `said` has names, each with for how many ms it holds.
+ * `restarted` is 1 if the process knows an earlier run of this server. `counts` is '' or, if its votes count from now
+ * on, `again` or `first`; its last fence is at least `least` then. `said` has names, each with for how many ms it
+ * holds.
  *
- * Reply: `[ms since the run was first seen, 1 if its votes count, ms since the first use or -1, 1 if there was an earlier run, last
- * fence, ms since 1970, what was reported, …]`
+ * Reply: `[ms since the run was first seen, 1 if its votes count, ms since the first use or -1, 1 if there was an
+ * earlier run, last fence, ms since 1970, each report, …]`
  */
 export const REPORT = script(
   'report',
@@ -250,5 +254,5 @@ return {now - known.seen, known.counts or 0, first, known.restarted, redis.call(
 `,
 );
 
-/** What calls of one turn of the event loop ask a server for most. */
+/** The scripts that calls of one turn of the event loop ask a server for most. */
 export const BATCH = new BatchScript([VOTE, SETTLE, RELEASE]);

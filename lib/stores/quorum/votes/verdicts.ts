@@ -5,7 +5,7 @@ export function majorityAmong(servers: number): number {
   return (servers + 1) / 2;
 }
 
-/** What a majority says; undefined where there is none so far. */
+/** The verdict of a majority; undefined where there is none so far. */
 export function majorityOf(given: readonly boolean[], majority: number): boolean | undefined {
   const yes = given.filter(Boolean).length;
   if (yes >= majority) {
@@ -14,7 +14,10 @@ export function majorityOf(given: readonly boolean[], majority: number): boolean
   return given.length - yes >= majority ? false : undefined;
 }
 
-/** What a majority says of each member of a list; undefined while more answers may decide about one of them, or where all are undecided. */
+/**
+ * The verdict of a majority for each member of a list; undefined while more answers may decide about one of them, or
+ * where all are undecided.
+ */
 export function majorityOfEach(
   given: readonly (readonly boolean[])[],
   majority: number,
@@ -34,9 +37,9 @@ export function majorityOfEach(
 }
 
 /**
- * The lock that a majority has at one fence; null where none can have; undefined where servers decide that have not answered, of which
- * `missing` may still do so. A join is complete on a majority, and reaches the other servers later: a lock is shown once a majority counts
- * the same holds, or no more answers can come.
+ * The lock that a majority has at one fence; null where no lock can have a majority; undefined where servers decide
+ * that have not answered, of which `missing` may still do so. A join is complete on a majority, and reaches the other
+ * servers later: a lock is shown once a majority counts the same holds, or no more answers can come.
  */
 export function heldByMajority(
   given: readonly (StoredLock | null)[],
@@ -62,8 +65,8 @@ export function heldByMajority(
 }
 
 /**
- * Two processes may propose the same fence at the same time; only one of them can have a majority. Who is named may differ where several
- * are in the lock.
+ * Whether two servers have the same lock. Two processes may propose the same fence at the same time, but only one of
+ * them can have a majority. `by` may differ where several callers are in the lock.
  */
 function isSame(lock: StoredLock, other: StoredLock): boolean {
   return lock.fence === other.fence && (lock.by === other.by || lock.processes?.some((one) => other.processes?.includes(one)) === true);

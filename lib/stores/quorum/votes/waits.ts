@@ -4,11 +4,13 @@ import { PassingMap } from './passing-map.js';
 /** After how many milliseconds without an attempt a caller is taken to have given up. */
 const GIVEN_UP_MS = 10_000;
 
-/** Since when callers wait: those of this process that were refused, and may ask again. */
+/** Since when callers wait: the callers of this process that were refused, and may ask again. */
 export class Waits {
   readonly #waits = new PassingMap<{ readonly since: number; readonly askedAt: number }>(({ askedAt }, now) => askedAt + GIVEN_UP_MS < now);
 
-  /** For how long a caller has waited at `now`, by the monotonic clock, in whole milliseconds; 0 in its first attempt. */
+  /**
+   * For how long a caller has waited at `now`, by the monotonic clock, in whole milliseconds; 0 in its first attempt.
+   */
   waitedMs(hold: HoldRecord, now: number): number {
     return Math.ceil(now - (this.#waits.get(nameOf(hold))?.since ?? now));
   }

@@ -6,9 +6,10 @@ import { NoReply } from '../../kit/no-reply.js';
 /** How often open commands are checked, in milliseconds: a timeout is late by at most that. */
 const SWEEP_MS = 20;
 /**
- * A connection counts as half open when nothing was answered for this many times its slowest reply: after 1 to 2 s. Never sooner than the
- * longest time limit of a command, since a command with a short limit must not take others along that have time left. Never later, since
- * a reply that came after the process or the server was stopped does not tell how slow the connection is.
+ * A connection counts as half open when nothing was answered for this many times its slowest reply: after 1 to 2 s.
+ * Never sooner than the longest time limit of a command, since a command with a short limit must not take along others
+ * that have time left. Never later, since a reply that came after the process or the server was stopped does not tell
+ * how slow the connection is.
  */
 const PATIENCE = 4;
 /** The least and the most that counts as its slowest reply, in milliseconds. */
@@ -16,7 +17,7 @@ const SLOWEST_MS = { least: LONGEST_COMMAND_MS / PATIENCE, most: 500 } as const;
 
 /** A command that is on its way: it is answered, fails, or is rejected with `NoReply` at the end of its limit. */
 export class OpenCommand implements Asker {
-  /** Its place in the list of open commands, which `CommandTimeouts` alone changes. */
+  /** The place of the command in the list of open commands, which `CommandTimeouts` alone changes. */
   isOpen = true;
   before: OpenCommand | undefined;
   after: OpenCommand | undefined;
@@ -37,7 +38,7 @@ export class OpenCommand implements Asker {
     timeouts.add(this);
   }
 
-  /** A reply that comes after the limit is not read: reading may ask replicas, and nobody waits for what they say. */
+  /** A reply that comes after the limit is not read: reading may ask replicas, and nobody waits for their answer. */
   answered(reply: unknown): void {
     const { isOpen } = this;
     this.#timeouts.answered(this);
@@ -65,8 +66,8 @@ export class OpenCommand implements Asker {
 /** Bounds the time of commands, with one timer for all of them, and reports when nothing is answered at all. */
 export class CommandTimeouts {
   /**
-   * The open commands are a list, from the first to the last. A `Set` that grows and shrinks leaves a chain of former tables behind: once
-   * the first of them is old, the garbage collector keeps all commands that have been in any.
+   * The open commands are a list, from the first to the last. A `Set` that grows and shrinks leaves a chain of former
+   * tables behind: once the first of them is old, the garbage collector keeps all commands that were in any of them.
    */
   #first: OpenCommand | undefined;
   #last: OpenCommand | undefined;
@@ -120,7 +121,7 @@ export class CommandTimeouts {
 
   broke(command: OpenCommand): void {
     this.#remove(command);
-    // The silence was that of a connection which has ended.
+    // The silence belonged to a connection which has ended.
     this.#silentSince = undefined;
   }
 
@@ -155,7 +156,7 @@ export class CommandTimeouts {
       } else {
         this.#last = before;
       }
-      // One that is done must not keep those that came after it.
+      // A command that is done must not keep the commands that came after it.
       command.isOpen = false;
       command.before = command.after = undefined;
     }

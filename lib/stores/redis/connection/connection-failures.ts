@@ -6,16 +6,22 @@ import type { Script } from '../scripts/script.js';
 /** The refusal of a client that is one too many. */
 const FULL = /^-(ERR max number of clients reached)/;
 
-/** For how long an error of a node explains why commands are not answered, in milliseconds: later attempts have errors of their own. */
+/**
+ * For how long an error of a node explains why commands are not answered, in milliseconds: later attempts have errors
+ * of their own.
+ */
 const NODE_ERROR_MS = 2_000;
 
-/** What went wrong with a connection, by which it is explained why its commands are not answered. */
+/** The failures of a connection, which explain why its commands are not answered. */
 export class ConnectionFailures {
-  /** What the connection itself reported last, unless it was ready since. */
+  /** The last error that the connection itself reported, unless it was ready since. */
   #last: Error | undefined;
   /** Why a node of a cluster, or a server that is full, could not be reached, and when that was. */
   #node: { readonly error: Error; readonly at: number } | undefined;
-  /** Set where the connection stands, and leads to another database or user than the one asked for. A field, since each command reads it. */
+  /**
+   * Set where the connection leads to another database or user than the one asked for. It is a field, since each
+   * command reads it.
+   */
   setupRefusal: Error | undefined;
   /** Whether the client sends a command again whose reply was lost, and does not say so: a Cluster of ioredis. */
   sendsAgain = false;
@@ -25,7 +31,7 @@ export class ConnectionFailures {
     this.#isCluster = connection.isCluster === true;
     this.sendsAgain = this.#isCluster && connection.slots !== undefined;
     connection.on('connect', () => {
-      // What an earlier attempt was refused says nothing of this one.
+      // A refusal of an earlier attempt says nothing of this one.
       if (this.#last?.name === 'ReplyError') {
         this.#last = undefined;
       }
@@ -44,7 +50,7 @@ export class ConnectionFailures {
       this.#last = undefined;
     });
     connection.on('node error', (error: Error) => {
-      // That a connection was closed follows from its error, and explains nothing more.
+      // A close of the connection follows from its error, and explains nothing more.
       if (!isUnreachable(error)) {
         this.#node = { error, at: performance.now() };
       }

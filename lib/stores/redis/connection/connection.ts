@@ -1,6 +1,6 @@
 import type { Argument } from '../scripts/script.js';
 
-/** What the store uses of a connection's socket. */
+/** The part of a connection's socket that the store uses. */
 export interface Socket {
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
@@ -9,7 +9,10 @@ export interface Socket {
   once?(event: 'data', listener: (chunk: Buffer) => void): unknown;
 }
 
-/** What the store uses of commands that are sent together; on a cluster, all to the node of their keys. */
+/**
+ * The part of a pipeline that the store uses: commands that are sent together; on a cluster, all to the node of their
+ * keys.
+ */
 export interface Pipeline {
   evalsha(sha: string, ...parameters: readonly Argument[]): this;
   eval(source: string, ...parameters: readonly Argument[]): this;
@@ -19,10 +22,16 @@ export interface Pipeline {
   exec(): Promise<(readonly [Error | null, unknown])[] | null>;
 }
 
-/** What the store uses of a client of its own: that of ioredis is one, and others are made one. */
+/**
+ * The part that the store uses of a client of its own. A client of ioredis is a `Connection`; others are wrapped in
+ * one.
+ */
 export interface Connection {
   readonly isCluster?: boolean;
-  /** Whether commands wait for its first connection, however long that takes. Those of a cluster and of Sentinel do so anyway. */
+  /**
+   * Whether commands wait for its first connection, however long that takes. Commands of a cluster and of Sentinel do
+   * so anyway.
+   */
   queuesForEver?: boolean;
   readonly status: string;
   readonly options: {
@@ -39,7 +48,10 @@ export interface Connection {
   evalsha(sha: string, ...parameters: readonly Argument[]): Promise<unknown>;
   eval(source: string, ...parameters: readonly Argument[]): Promise<unknown>;
   pipeline(): Pipeline;
-  /** For each slot of a cluster the addresses of its nodes, the master first; undefined where `nodes` has all masters in this order. */
+  /**
+   * For each slot of a cluster the addresses of its nodes, the master first; undefined where `nodes` has all masters in
+   * this order.
+   */
   readonly slots?: readonly (readonly string[] | undefined)[];
   /** Asks again which node of a cluster serves which slots. */
   refreshSlotsCache?(...callback: readonly unknown[]): unknown;
@@ -57,14 +69,14 @@ export interface Connection {
   disconnect(reconnect?: boolean): void;
 }
 
-/** What the client puts before the names of keys. */
+/** The prefix that the client puts before the names of keys. */
 export function keyPrefixOf({ options }: Connection): string {
   return options.keyPrefix ?? options.redisOptions?.keyPrefix ?? '';
 }
 
 /**
- * The channel of all processes whose keys are in the same database, with the same prefix of the client. A server has one channel of a name
- * for all its databases.
+ * The channel of all processes whose keys are in the same database, with the same prefix of the client. A server has
+ * one channel of a name for all its databases, so database and prefix are part of the name.
  */
 export function channelOfDatabase(connection: Connection, channel: string): string {
   const { db = 0 } = connection.options;

@@ -41,7 +41,7 @@ export async function readCredentials(credentials: CredentialsFunction): Promise
     const answer: unknown = await Promise.race([credentials(), tooLate]);
     const { username, password } = Object(answer) as Readonly<Record<string, unknown>>;
     if (typeof password !== 'string' || (username !== undefined && typeof username !== 'string')) {
-      // Its values are secrets.
+      // The values of the answer are secrets.
       throw new Error('it has to answer { username, password }, of which both are texts, and username may be missing');
     }
     return { username, password };

@@ -2,8 +2,9 @@
 const KEPT_MS = { least: 100, most: 1_000 } as const;
 
 /**
- * When to connect anew after a server refused a write: at once, since another connection may lead to the new master. Where it does not, less
- * and less often: a server that stays a replica answers reads in between, and must not seem to be away.
+ * When to connect anew after a server refused a write: at once, since another connection may lead to the new master;
+ * where it does not, less and less often. A server that stays a replica answers reads in between, and must not seem to
+ * be away.
  */
 export class Demotions {
   #at = -Infinity;

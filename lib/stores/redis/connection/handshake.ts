@@ -7,7 +7,10 @@ const HANDSHAKE_GRACE_MS = 20;
 const NO_CREDENTIALS = `the provider of its credentials did not answer within ${CREDENTIALS_MS} ms`;
 const NOT_READY = `it took the connection, but was not ready within ${HANDSHAKE_MS} ms: it hangs, or it is loading its data`;
 
-/** Makes a connection anew that is not ready in time: clients have no limit for what follows once the TCP connection stands. */
+/**
+ * Makes a connection anew that is not ready in time: clients have no limit for the handshake that follows once the TCP
+ * connection stands.
+ */
 export function boundHandshake(connection: Connection): void {
   let handshake: NodeJS.Timeout | undefined;
   const bound = (limitMs: number, failure: string): void => {
@@ -28,7 +31,10 @@ export function backOff(attempts: number): number {
   return Math.min(attempts * 50, 1_000);
 }
 
-/** Makes a connection anew. Destroys its socket: a half-open one would wait for ever for the other side to end as well. */
+/**
+ * Makes a connection anew. Destroys its socket: a half-open socket would wait for ever for the other side to end as
+ * well.
+ */
 export function reconnect(connection: Connection, reason?: Error): void {
   connection.stream?.destroy(reason);
 }

@@ -21,7 +21,7 @@ const CLUSTER_RETRIES = {
   retryDelayOnFailover: 30,
   retryDelayOnClusterDown: 30,
   retryDelayOnTryAgain: 30,
-  // Only where the connection to a node has ended does ioredis ask who has its slots now.
+  // ioredis asks for the new node of a slot only where the connection to a node has ended.
   clusterNodeRetryStrategy: null,
 } as const;
 
@@ -72,8 +72,8 @@ async function makeServer(
     ...OF_EACH_CONNECTION,
     lazyConnect: true,
     retryStrategy: backOff,
-    // The answer to INFO is after that to SELECT: without it, clients are ready before a database is refused, and lock
-    // in another one.
+    // The answer to INFO comes after the answer to SELECT: without INFO, clients are ready before a database is
+    // refused, and lock in another database.
     enableReadyCheck: true,
     // Without it, a sentinel that is stopped would keep ioredis from asking the next one.
     sentinelCommandTimeout: HANDSHAKE_MS,
@@ -92,7 +92,8 @@ async function newClient(source: RedisConnectionOptions | string, own: object): 
 async function makeCluster(source: RedisClient, options: Readonly<Record<string, unknown>>, current: CurrentOptions): Promise<Connection> {
   const cluster = duplicateOf(source)([], {
     lazyConnect: true,
-    // It needs one more right, and a missing right would not be reported. The nodes answer that a cluster is down.
+    // A ready check needs one more right, and a missing right would not be reported. The nodes answer that a cluster is
+    // down.
     enableReadyCheck: false,
     enableOfflineQueue: true,
     clusterRetryStrategy: backOff,

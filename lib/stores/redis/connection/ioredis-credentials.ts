@@ -18,10 +18,15 @@ export function keepCurrent<T extends object>(options: T, current: CurrentOption
   return options;
 }
 
-/** User and password of the connections that one client makes, from a function that is asked before each. */
+/**
+ * The user and password of the connections that one client makes, from a function that is asked before each connection.
+ */
 export class ReadCredentials {
   readonly #credentials: CredentialsFunction;
-  /** Those of the last answer. What a Cluster connects by itself, for the slots or to subscribe, has these. */
+  /**
+   * The credentials of the last answer. Connections that a Cluster makes by itself, for the slots or to subscribe, have
+   * these.
+   */
   current: ReturnType<CurrentOptions>;
   /** The answer that is on its way. */
   #asked: Promise<RedisCredentials> | undefined;
@@ -46,7 +51,7 @@ export class ReadCredentials {
     this.#askBeforeSlots(connection);
   }
 
-  /** ioredis asks who has which slots on a connection of its own, also where that to a node has ended. */
+  /** ioredis asks for the nodes of slots on a connection of its own, also where the connection to a node has ended. */
   #askBeforeSlots(connection: Connection): void {
     const refresh = connection.refreshSlotsCache?.bind(connection);
     if (refresh) {

@@ -14,7 +14,10 @@ export class PlainCommands {
   readonly #timeouts: CommandTimeouts;
   readonly #failures: ConnectionFailures;
 
-  /** `ready` resolves once commands that are given to the connection are sent, and rejects where it must not be used. */
+  /**
+   * `ready` resolves once commands that are given to the connection are sent, and rejects where the connection must not
+   * be used.
+   */
   constructor(
     open: () => Promise<Connection>,
     ready: (limitMs: number) => Promise<Connection>,
@@ -32,7 +35,10 @@ export class PlainCommands {
     return this.#asked((connection) => this.#infoOf(connection, LONGEST_COMMAND_MS));
   }
 
-  /** What the server says of itself, or each master of a cluster: the locks of one that is full are refused, and those of the others work. */
+  /**
+   * Asks the server about itself, or each master of a cluster: the locks of a master that is full are refused, and
+   * those of the others work.
+   */
   async probe(): Promise<readonly PromiseSettledResult<Probe>[]> {
     const servers = await this.#open().then(shardsOf, () => [undefined]);
     return Promise.allSettled(servers.map((server) => this.#asked(() => this.#probeOf(server), PROBE_MS)));
@@ -44,8 +50,8 @@ export class PlainCommands {
   }
 
   /**
-   * How many replicas confirm within `withinMs` what the server has written until now, and a message, which is written too where the
-   * user may publish. Nothing else is answered on the connection meanwhile.
+   * How many replicas confirm, within `withinMs`, the writes of the server until now, and a message, which is written
+   * too where the user may publish. Nothing else is answered on the connection meanwhile.
    */
   async confirming(channel: string, replicas: number, withinMs: number): Promise<number> {
     const pipeline = (await this.#ready(PROBE_MS)).pipeline().call('publish', channel, 'check').call('wait', replicas, withinMs);
@@ -53,7 +59,7 @@ export class PlainCommands {
     return waited?.[0] ? 0 : Number(waited?.[1]);
   }
 
-  /** What the client puts before the names of keys. */
+  /** The prefix that the client puts before the names of keys. */
   async keyPrefix(): Promise<string> {
     return keyPrefixOf(await this.#open());
   }
@@ -75,8 +81,9 @@ export class PlainCommands {
   }
 
   /**
-   * Sends a message to a process; where none is named, to all whose keys are in the same database, with the same prefix of the client.
-   * Resolves with how many connections to this server get it. Rejects with the error of the client, as where the user may not publish.
+   * Sends a message to a process; without a process, to all processes whose keys are in the same database, with the
+   * same prefix of the client. Resolves with how many connections to this server get it. Rejects with the error of the
+   * client, as where the user may not publish.
    */
   async publish(keys: RedisKeys, message: string, process?: string, limitMs: number = LONGEST_COMMAND_MS): Promise<number> {
     const connection = await this.#ready(limitMs);
@@ -85,8 +92,8 @@ export class PlainCommands {
   }
 
   /**
-   * Rejects where the user may not follow a slot of a cluster that moves. A refusal later on would end the process: ioredis does not
-   * handle it.
+   * Rejects where the user may not follow a slot of a cluster that moves. A refusal later on would end the process:
+   * ioredis does not handle it.
    */
   tryAsking(): Promise<void> {
     return this.#asked(async (connection) => {
@@ -100,7 +107,7 @@ export class PlainCommands {
     });
   }
 
-  /** What a server says of itself; rejects where there is no connection to it. */
+  /** Asks a server about itself; rejects where there is no connection to it. */
   async #probeOf(server: Connection | undefined): Promise<Probe> {
     if (!server) {
       throw new Error(NO_CONNECTION);
@@ -123,7 +130,7 @@ export class PlainCommands {
     }
   }
 
-  /** What a server's clock reads, in ms since 1970; on a cluster, that of any node. */
+  /** The time of a server's clock, in ms since 1970; on a cluster, the clock of any node. */
   async #timeOf(server: Connection, limitMs: number): Promise<number> {
     const [seconds, micros] = (await this.#timeouts.bound(server.call('time'), limitMs)) as readonly unknown[];
     return Number(seconds) * 1_000 + Number(micros) / 1_000;
@@ -140,9 +147,9 @@ export class PlainCommands {
 }
 
 /**
- * The servers that have the locks: the one at the other end, or the masters of a cluster in the order of their slots, as far as the client
- * knows. Undefined stands for a master to which the client has given up its connection; asks again which nodes there are, so that it makes
- * another one.
+ * The servers that have the locks: the server at the other end, or the masters of a cluster in the order of their
+ * slots, as far as the client knows. Undefined stands for a master to which the client has given up its connection;
+ * then the nodes are asked for again, so that the client makes another connection.
  */
 function shardsOf(connection: Connection): readonly (Connection | undefined)[] {
   const masters = connection.nodes?.('master') ?? [];

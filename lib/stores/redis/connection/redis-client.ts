@@ -21,7 +21,10 @@ export async function makeConnection(origin: RedisOrigin, options: Readonly<Reco
   return connection;
 }
 
-/** ioredis hears the first error of a socket only. With TLS a second one may come, as where a certificate is refused: it would end the process. */
+/**
+ * ioredis hears the first error of a socket only. With TLS a second error may come, as where a certificate is refused:
+ * it would end the process.
+ */
 function outliveSecondErrors(connection: Connection): void {
   let heard: Connection['stream'];
   connection.on('error', () => {
@@ -34,8 +37,8 @@ function outliveSecondErrors(connection: Connection): void {
 }
 
 /**
- * ioredis sends ASKING before a command that a node redirects while a slot moves, and awaits no answer. Where that connection closes,
- * the rejection would end the process. The command itself fails as well, and is repeated.
+ * ioredis sends ASKING before a command that a node redirects while a slot moves, and awaits no answer. Where that
+ * connection closes, the rejection would end the process. The command itself fails as well, and is repeated.
  */
 function keepAsking(node: { asking(): Promise<unknown> }): void {
   const asking = node.asking.bind(node);
@@ -59,14 +62,17 @@ export function keepConnected(connection: Connection, isClosed: () => boolean): 
       connection.disconnect();
     }
   });
-  // ioredis gives up if it learns of a failover while it asks a sentinel for the master, or if no sentinel answers and the
-  // user's own options say so.
+  // ioredis gives up if it learns of a failover while it asks a sentinel for the master, or if no sentinel answers and
+  // the user's own options say so.
   connection.on('end', () => setTimeout(connect, AGAIN_MS).unref());
   connection.credentials?.askBefore(connection, isClosed);
   connect();
 }
 
-/** The server at the other end; empty for a cluster, which has one for each node, for a Unix socket, and while there is none. */
+/**
+ * The server at the other end; empty for a cluster, which has one for each node, for a Unix socket, and while there is
+ * none.
+ */
 export function addressOf({ stream }: Connection): string {
   return stream?.remoteAddress === undefined ? '' : `${stream.remoteAddress}:${stream.remotePort}`;
 }

@@ -15,8 +15,9 @@ import type { Command } from '../scripts/script.js';
 import { sendConfirmed, type Confirmation } from './send-confirmed.js';
 
 /**
- * With Sentinel, a deposed master answers until it learns of the failover, which may be long after it, so the sentinels are asked.
- * ioredis prints an error for each attempt to reach a sentinel that is dead, so it makes few.
+ * With Sentinel, a deposed master answers until it learns of the failover, which may be long afterwards, so the
+ * sentinels are asked. ioredis prints an error for each attempt to reach a sentinel that is dead, so it makes few
+ * attempts.
  */
 const SENTINEL_WATCH = {
   failoverDetector: true,
@@ -46,7 +47,7 @@ export class RedisConnection {
   readonly #origin: RedisOrigin;
   /** Is called with the address of the server that this connection has come to. */
   readonly #onReady: (address: string) => void;
-  /** What can be in a batch; undefined where every command goes alone. */
+  /** The scripts that can be in a batch; undefined where every command goes alone. */
   readonly #batch: BatchScript | undefined;
   /** The class of the store that it belongs to, as messages name it. */
   readonly #store: string;
@@ -65,7 +66,10 @@ export class RedisConnection {
   #wasReady = false;
   /** Makes a connection anew that the server refused to set up. */
   #again: NodeJS.Timeout | undefined;
-  /** Bounds those who wait for the first connection. On a promise that all share, those who gave up would stay until it is made. */
+  /**
+   * Limits the waits for the first connection. On a promise that all callers share, callers that gave up would stay
+   * until the connection is made.
+   */
   readonly #early = new CommandTimeouts(() => undefined);
   #closed = false;
 
@@ -85,7 +89,10 @@ export class RedisConnection {
     return this.#failures.sendsAgain;
   }
 
-  /** Runs a script; resolves with what is read from the reply, and rejects where there is none within `limitMs`. */
+  /**
+   * Runs a script; resolves with the result of `read` on the reply, and rejects where there is no reply within
+   * `limitMs`.
+   */
   run<T>(command: Command, limitMs: number, read: (reply: unknown) => T | Promise<T>, confirmation?: Confirmation): Promise<T> {
     const connection = this.#connection;
     if (!connection || (!this.#wasReady && queuesForEver(connection))) {
@@ -149,13 +156,16 @@ export class RedisConnection {
       connection = await this.#opened();
     }
     if (connection.isCluster && connection.status !== 'ready') {
-      // It would keep commands until it knows of nodes again, however late that is.
+      // The client would keep commands until it knows of nodes again, however late that is.
       throw new Error(NO_CONNECTION);
     }
     return connection;
   }
 
-  /** The same for a command that runs no script. Making a client is not within the limit: it takes long where a process makes many. */
+  /**
+   * The connection for a command that runs no script. Making a client is not within the limit: it takes long where a
+   * process makes many.
+   */
   async #readyForPlain(limitMs: number): Promise<Connection> {
     // One turn at most: a message that is sent before the store closes has to be on its way by then.
     if (!this.#connection) {
@@ -164,7 +174,10 @@ export class RedisConnection {
     return this.#ready(limitMs);
   }
 
-  /** Never resolves before the first connection where the client would keep what it is given: `#early` ends the waiting. */
+  /**
+   * Never resolves before the first connection where the client would keep the commands that it is given: `#early` ends
+   * the waiting.
+   */
   async #toSend(): Promise<void> {
     const connection = await this.#opened();
     if (!this.#wasReady && queuesForEver(connection)) {
@@ -172,7 +185,9 @@ export class RedisConnection {
     }
   }
 
-  /** Sends a script by itself; once more, with its source, where the server does not know it and the caller still waits. */
+  /**
+   * Sends a script by itself; once more, with its source, where the server does not know it and the caller still waits.
+   */
   #sendAlone(connection: Connection, how: 'evalsha' | 'eval', run: Run, confirmation: Confirmation | undefined): void {
     const { command } = run;
     const reply = confirmation ? sendConfirmed(connection, how, command, confirmation) : send(connection, how, command);
@@ -190,7 +205,8 @@ export class RedisConnection {
 
   #explained(error: unknown, { key, script }: Command): LockError {
     if (isDemoted(error)) {
-      // A master that became a replica: another connection may find the new one. Commands until then fail for this reason.
+      // A master that became a replica: another connection may find the new master. Commands until then fail for this
+      // reason.
       this.#failures.note(new Error(error.message));
       if (this.#demotions.refused()) {
         this.#reconnect();
@@ -205,7 +221,7 @@ export class RedisConnection {
 
   close(): void {
     this.#closed = true;
-    // What was asked for before is still sent.
+    // Requests that were made before are still sent.
     this.#batches.flush();
     this.#timeouts.stop();
     this.#early.stop();
@@ -213,8 +229,8 @@ export class RedisConnection {
   }
 
   /**
-   * Sends requests as one script, each of which is bound by its own limit. A script that the server refused before it ran is sent once
-   * more: whole where it was not known, and in parts where the keys of one request may be the reason.
+   * Sends requests as one script; each request has its own limit. A script that the server refused before it ran is
+   * sent once more: whole where the script was not known, and in parts where the keys of one request may be the reason.
    */
   async #sendTogether(requests: readonly Run[], how: 'evalsha' | 'eval' = 'evalsha'): Promise<readonly unknown[]> {
     const connection = this.#connection as Connection;
@@ -226,7 +242,7 @@ export class RedisConnection {
       }
       return (await send(connection, how, (this.#batch as BatchScript).command(commands))) as readonly unknown[];
     } catch (error) {
-      // Those whose callers have given up meanwhile are left out.
+      // Requests whose callers have given up meanwhile are left out.
       const now = performance.now();
       const waiting = requests.filter(({ endsAt }) => now < endsAt);
       let replies: readonly unknown[];
@@ -251,11 +267,12 @@ export class RedisConnection {
         // The last reply of the handshake was on its way.
         return;
       }
-      // Commands wait for the first connection only: later ones fail at once, and are sent again while the caller waits.
-      // Not so for the nodes of a cluster, each of which is connected to when it is first needed.
+      // Commands wait for the first connection only: later commands fail at once, and are sent again while the caller
+      // waits. Not so for the nodes of a cluster, each of which is connected to when it is first needed.
       this.#wasReady = true;
       if (this.#failures.setupRefusal) {
-        // It may be granted by then, or the reason has passed. Not where another connection has been set up meanwhile.
+        // The setup may be granted by then, or the reason has passed. Not where another connection has been set up
+        // meanwhile.
         clearTimeout(this.#again);
         this.#again = setTimeout(() => this.#failures.setupRefusal && this.#reconnect(), AGAIN_MS).unref();
       }
@@ -286,8 +303,8 @@ export class RedisConnection {
 }
 
 /**
- * Whether ioredis keeps commands until it is connected for the first time, however long that takes: those of callers who have given up would
- * fill its memory, and be carried out then.
+ * Whether ioredis keeps commands until it is connected for the first time, however long that takes: commands of callers
+ * that have given up would fill its memory, and be carried out then.
  */
 function queuesForEver({ isCluster, queuesForEver: byItself = false, options }: Connection): boolean {
   return byItself || isCluster === true || options.sentinels != null;

@@ -11,19 +11,19 @@ const UNKNOWN_COMMAND = /unknown (redis )?command/i;
 const HOPELESS =
   /\b(WRONGPASS|NOAUTH|NOPERM|WRONGTYPE|NOPROTO|CROSSSLOT)\b|ACL failure in script|can't run this command|invalid password|without any password/;
 
-/** Those that are about one key: something else wrote it, or it shares no slot with the others of its lock. */
+/** The errors that are about one key: something else wrote it, or it shares no slot with the other keys of its lock. */
 const OF_A_KEY = /\b(WRONGTYPE|CROSSSLOT)\b/;
 
 /** The failure of a command that was not sent: there is no connection, and commands do not wait for one. */
 export const NO_CONNECTION = 'there is no connection';
 
-/** The same, also in ioredis' words. */
+/** The errors of commands that were not sent, also in ioredis' words. */
 const NOT_SENT = new RegExp(`enableOfflineQueue|^${NO_CONNECTION}`);
 
-/** What an ioredis cluster says where it cannot reach the node that serves a slot, or knows of none. */
+/** The errors of an ioredis cluster that cannot reach the node that serves a slot, or knows of none. */
 const UNREACHABLE = new RegExp(`Connection is closed|MOVED|${NOT_SENT.source}`);
 
-/** What clients say of themselves, and what has happened. */
+/** The texts in which clients speak about themselves, and the failure in plain words. */
 const PLAIN_WORDS: readonly (readonly [RegExp, string])[] = [
   [/max retries per request|^Socket closed unexpectedly|^Disconnects client/, 'the connection was lost'],
   [/enableOfflineQueue/, NO_CONNECTION],
@@ -31,9 +31,9 @@ const PLAIN_WORDS: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * The error of a failed command. An error reply is a known failure; a timeout or a closed connection leaves it unknown
- * whether the command was carried out. So does an error reply where the client `sendsAgain` by itself: it may be the reply to the second
- * sending. `connectionError` is the last error of the connection itself.
+ * The error of a failed command. An error reply is a known failure. After a timeout or a closed connection it is
+ * unknown whether the command was carried out. It is also unknown after an error reply where the client `sendsAgain` by
+ * itself: it may be the reply to the second sending. `connectionError` is the last error of the connection itself.
  */
 export function toLockError(
   error: unknown,
@@ -81,7 +81,7 @@ export function clusterNodeError(error: unknown, key: string): LockError | undef
   );
 }
 
-/** The words for what no retry mends, with the next step; undefined for other failures. */
+/** The words for failures that no retry mends, with the next step; undefined for other failures. */
 function hopelessFailure(cause: Error, said: string, script: Script | undefined): string | undefined {
   return HOPELESS.test(cause.message) || UNKNOWN_COMMAND.test(cause.message)
     ? `Redis refused ${commandOf(cause.message, script)}: ${said}. ${cureOf(cause.message)}`
@@ -102,7 +102,7 @@ export function notConnectedWithin(limitMs: number): Error {
   return new Error(`${NO_CONNECTION}: none could be made within ${Math.max(0, Math.round(limitMs))} ms`);
 }
 
-/** Whether the reason for a failure is with the connection to a node of a cluster, and not in what a node answered. */
+/** Whether a failure comes from the connection to a node of a cluster, and not from the answer of a node. */
 export function isUnreachable(error: unknown): boolean {
   return error instanceof Error && error.name !== 'ReplyError' && UNREACHABLE.test(error.message);
 }
@@ -133,7 +133,10 @@ export function isDemoted(error: unknown): error is Error {
   return error instanceof Error && /\bREADONLY\b|WAIT cannot be used with replica/.test(error.message);
 }
 
-/** The error of a connection that was set up only in part: another database or user would be used than the one asked for. */
+/**
+ * The error of a connection that was set up only in part: another database or user would be used than the one asked
+ * for.
+ */
 export function setupError(refusal: Error): LockConfigurationError {
   const cause = withoutCommand(refusal);
   return new LockConfigurationError(
@@ -164,7 +167,7 @@ function withoutCommand(error: Error): Error {
   return clean;
 }
 
-/** What has happened, in plain words, where ioredis speaks about its own options. */
+/** The failure in plain words, where ioredis speaks about its own options. */
 export function plainWords(message: string): string {
   const [, words = message] = PLAIN_WORDS.find(([pattern]) => pattern.test(message)) ?? [];
   return words.replace(/\.$/, '');

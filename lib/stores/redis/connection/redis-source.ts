@@ -3,15 +3,17 @@ import { shown } from '../../../core/words/shown.js';
 import type { CredentialsFunction } from './credentials.js';
 
 /**
- * An ioredis client, of version 5 or 6, or an iovalkey client: `Redis` or `Cluster`. Recognised by what it can do, so that clients of
- * another copy of ioredis are taken as well.
+ * An ioredis client, of version 5 or 6, or an iovalkey client: `Redis` or `Cluster`. Recognised by its methods, so that
+ * clients of another copy of ioredis are taken as well.
  */
 export interface RedisClient {
   duplicate(...args: never[]): unknown;
   evalsha(...args: never[]): unknown;
 }
 
-/** A client of node-redis, of version 5 or 6, for one server: what `createClient()` makes. Recognised by what it can do. */
+/**
+ * A client of node-redis, of version 5 or 6, for one server, as `createClient()` makes it. Recognised by its methods.
+ */
 export interface NodeRedisClient {
   duplicate(...args: never[]): unknown;
   evalSha(...args: never[]): unknown;
@@ -19,7 +21,9 @@ export interface NodeRedisClient {
   readonly isPubSubActive: boolean;
 }
 
-/** A client of node-redis, of version 5 or 6, for a cluster: what `createCluster()` makes. Recognised by what it can do. */
+/**
+ * A client of node-redis, of version 5 or 6, for a cluster, as `createCluster()` makes it. Recognised by its methods.
+ */
 export interface NodeRedisCluster {
   duplicate(...args: never[]): unknown;
   evalSha(...args: never[]): unknown;
@@ -38,13 +42,15 @@ export interface RedisConnectionOptions {
   readonly [option: string]: unknown;
 }
 
-/** Where a store's connections come from: a client to duplicate, a `redis://` or `rediss://` URL, or options for ioredis. */
+/**
+ * The origin of a store's connections: a client to duplicate, a `redis://` or `rediss://` URL, or options for ioredis.
+ */
 export type RedisSource = RedisClient | NodeRedisClient | NodeRedisCluster | string | RedisConnectionOptions;
 
 /** Where a store's connections lead. */
 export interface RedisOrigin {
   readonly source: RedisSource;
-  /** User and password instead of those of the source, for each connection. */
+  /** User and password for each connection, in place of the credentials of the source. */
   readonly credentials?: CredentialsFunction | undefined;
 }
 
@@ -68,7 +74,7 @@ export function isCluster(source: RedisSource): boolean {
   return isNodeRedisCluster(source) || (isClient(source) && 'isCluster' in source && source.isCluster === true);
 }
 
-/** Throws `LockConfigurationError` for what no connection can be made from. */
+/** Throws `LockConfigurationError` for a source from which no connection can be made. */
 export function checkSource(source: unknown, store = 'RedisLockStore'): RedisSource {
   const [given, cure = PASS] = (typeof source === 'string' ? wrongText(source) : wrongThing(source)) ?? [];
   if (given !== undefined) {
@@ -94,7 +100,7 @@ function can(source: unknown, ...methods: readonly string[]): boolean {
   return methods.every((method) => typeof client?.[method] === 'function');
 }
 
-/** The fault of a source, and what to pass instead; any other source where that is not given. */
+/** The fault of a source, and which source to pass instead; any other source where that is not given. */
 type Wrong = readonly [given: string, cure?: string | undefined];
 
 const PASS =

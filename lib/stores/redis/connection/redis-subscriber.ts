@@ -6,7 +6,7 @@ import type { RedisOrigin } from './redis-source.js';
 
 const PING_MS = 5_000;
 
-/** What a subscriber reports. */
+/** Gets the reports of a subscriber. */
 interface SubscriberListener {
   message(message: string): void;
   /** The subscription was acknowledged, or lost: messages may have been missed. */
@@ -14,7 +14,10 @@ interface SubscriberListener {
   refused(error: Error): void;
 }
 
-/** The connection that receives the messages of other processes to this one. They are hints: a lost one delays, and breaks nothing. */
+/**
+ * The connection that receives the messages of other processes to this one. Messages are hints: a lost message delays,
+ * and breaks nothing.
+ */
 export class RedisSubscriber {
   readonly #channels: readonly [string, string];
   readonly #listener: SubscriberListener;
@@ -32,7 +35,10 @@ export class RedisSubscriber {
   #toFollow = '';
   #closed = false;
 
-  /** The channel of this process alone, and that of all processes, of which those in the same database hear each other. */
+  /**
+   * `channels`: the channel of this process alone, and the channel of all processes, of which those in the same
+   * database hear each other.
+   */
   constructor(channels: readonly [string, string], listener: SubscriberListener) {
     this.#channels = channels;
     this.#listener = listener;
@@ -54,15 +60,15 @@ export class RedisSubscriber {
       this.#answered = true;
       this.#listener.message(message);
     });
-    // Its failures show on the connection for commands as well, which reports them.
+    // Failures of this connection show on the connection for commands as well, which reports them.
     connection.on('error', () => undefined);
     keepConnected(connection, () => this.#closed);
     this.#pings = setInterval(() => this.#ping(connection), PING_MS).unref();
   }
 
   /**
-   * A message did not come: the subscription may be half open, or stand on another server. A new one is trusted for a while, since the
-   * message may have been sent before it stood.
+   * A message did not come: the subscription may be half open, or stand on another server. A new subscription is
+   * trusted for a while, since the message may have been sent before it stood.
    */
   distrust(): void {
     if (this.acknowledged && this.#connection && performance.now() - this.#changedAt > PING_MS) {
@@ -72,8 +78,8 @@ export class RedisSubscriber {
   }
 
   /**
-   * Commands have come to a server, such as a new master: what is published there does not reach another one. A subscription that is on its
-   * way follows once it stands.
+   * Commands have come to a server, such as a new master: messages that are published there do not reach another
+   * server. A subscription that is on its way follows once it stands.
    */
   follow(address: string): void {
     this.#toFollow = address;
@@ -112,7 +118,10 @@ export class RedisSubscriber {
     }
   }
 
-  /** Anything but a reply is a connection that broke. Reported once, until it is granted: it is asked for again and again. */
+  /**
+   * Any error but an error reply means that the connection broke. A refusal is reported once, until the subscription is
+   * granted: it is asked for again and again.
+   */
   #refused(error: Error): void {
     if (error.name === 'ReplyError') {
       this.#answered = true;
@@ -140,10 +149,11 @@ export class RedisSubscriber {
     }
     this.#answered = false;
     if (this.#isRefused) {
-      // It may be granted by now, or the reason has passed.
+      // The subscription may be granted by now, or the reason has passed.
       this.#subscribe(connection);
     } else if (connection.isCluster) {
-      // ioredis sends PING to any node, and does not watch the one where it subscribed. So a message to itself has to arrive.
+      // ioredis sends PING to any node, and does not watch the node where it subscribed. So a message to the process
+      // itself has to arrive.
       connection.publish(this.#channels[0], 'ping').catch(() => {
         this.#answered = true;
       });
@@ -162,8 +172,8 @@ export class RedisSubscriber {
 }
 
 /**
- * A cluster client does not show which of its connections has subscribed, so all of them are made anew. Not while it connects by itself: one
- * that is told to disconnect while it looks up a name would never connect again.
+ * A cluster client does not show which of its connections has subscribed, so all of them are made anew. Not while the
+ * client connects by itself: if it is told to disconnect while it looks up a name, it never connects again.
  */
 function resubscribe(connection: Connection): void {
   if (connection.isCluster) {

@@ -7,7 +7,9 @@ export interface Confirmation {
   readonly withinMs: number;
 }
 
-/** Sends a script, and the WAIT that follows it; resolves with both replies, and rejects with the first error of either. */
+/**
+ * Sends a script, and the WAIT that follows it; resolves with both replies, and rejects with the first error of either.
+ */
 export async function sendConfirmed(
   connection: Connection,
   how: 'evalsha' | 'eval',

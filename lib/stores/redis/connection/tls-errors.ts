@@ -4,7 +4,7 @@ import type { LockError } from '../../../core/words/errors.js';
 const HOPELESS =
   /^(CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|HOSTNAME_MISMATCH|ERR_TLS_CERT_|ERR_SSL_\w*(CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE|WRONG_VERSION_NUMBER|PACKET_LENGTH))/;
 
-/** Codes of OpenSSL: what a server said in an alert. */
+/** Codes of OpenSSL for an alert of the server. */
 const OF_OPENSSL = /^ERR_SSL/;
 
 /** Codes of servers that cannot be reached at all. */

@@ -1,8 +1,8 @@
 import { digestOf, type Argument, type BatchableScript, type Command, type Script } from './script.js';
 
 /**
- * One script for several commands. It carries them out one after the other, each as its own script would, and replies with a list of their
- * replies. The error of one is its reply, and ends none of the others.
+ * One script for several commands. It carries them out one after the other, each as its own script would, and replies
+ * with a list of their replies. The error of a command is its reply, and ends none of the others.
  *
  * ARGV: for each command the name of its script, and its own ARGV.
  */

@@ -2,7 +2,7 @@ import { CLAIM_MS, MOST_FENCE, MOST_SKIPPED, QUEUE_MS } from '../../kit/protocol
 
 /** Lua that several scripts have in common. */
 
-/** What the name of a field begins with that stands for a hold. */
+/** The prefix of the names of fields that stand for a hold. */
 export const HOLD_FIELD = 'hold:';
 
 /** The fields of a lock besides its holds. */
@@ -20,9 +20,9 @@ end
 `;
 
 /**
- * `hand_over(lock, queue, channel, key, mine)`: reserves a free lock for the first place in the queue, and notifies its process. Answers
- * the place; nil where the queue is empty, '' where too many processes were gone. `mine` is the place that asks: its process is there,
- * whether or not it receives messages.
+ * `hand_over(lock, queue, channel, key, mine)`: reserves a free lock for the first place in the queue, and notifies its
+ * process. Answers the place; nil where the queue is empty, '' where too many processes were gone. `mine` is the place
+ * that asks: its process is there, whether or not it receives messages.
  */
 export const HAND_OVER = `
 local function hand_over(lock, queue, channel, key, mine)
@@ -72,8 +72,9 @@ end
 `;
 
 /**
- * Sets `given` to the highest of `wanted` and the counter + 1, or of `wanted` and `least` where there is no counter. It and those after it,
- * `fences` in all, are reserved: the counter then has the last of them. Returns an error where that would be higher than JavaScript can count.
+ * Sets `given` to the highest of `wanted` and the counter + 1, or of `wanted` and `least` where there is no counter.
+ * This fence and the next ones, `fences` in all, are reserved: the counter then has the last of them. Returns an error
+ * where the last fence would be higher than JavaScript can count.
  */
 export const GIVE_FENCE = `
 local more = fences - 1
@@ -107,9 +108,10 @@ end
 `;
 
 /**
- * `lengthen(lock, ttl, longest)`: sets a lease to at least `ttl` ms from now. `longest` is the longest ttl that was asked for so far.
+ * `lengthen(lock, ttl, longest)`: sets a lease to at least `ttl` ms from now. `longest` is the longest ttl that was
+ * asked for so far.
  *
- * `remaining(lock, longest)`: what is left of a lease, in ms.
+ * `remaining(lock, longest)`: the rest of a lease, in ms.
  */
 export const LEASE_FUNCTIONS = `
 local function lengthen(lock, ttl, longest)
@@ -133,8 +135,9 @@ end
 `;
 
 /**
- * The names of what an attempt is called with. The attempts of a batch share the server's time in µs: nothing else is carried out
- * meanwhile. Each moves it on by the fences that it reserves, so that the next one asks for those after them.
+ * The names of the KEYS and ARGV of an attempt. The attempts of a batch share the server's time in µs: nothing else is
+ * carried out meanwhile. Each attempt moves this time on by the fences that it reserves, so that the next one asks for
+ * later fences.
  */
 export const ATTEMPT = {
   shared: 'local clock\n',
@@ -144,10 +147,11 @@ export const ATTEMPT = {
 } as const;
 
 /**
- * An attempt; returns its reply. `turn` is set where the caller has just emptied the lock, and takes it before the queue; where it is nil,
- * lock and queue are looked at. A grant is refused where the server's time is after `latest`, and where the fence would be higher than JavaScript can count.
+ * An attempt; returns its reply. `turn` is set where the caller has just emptied the lock, and takes it before the
+ * queue; where `turn` is nil, lock and queue are looked at. A grant is refused where the server's time is after
+ * `latest`, and where the fence would be higher than JavaScript can count.
  *
- * What nobody contends for comes first, and defines no function.
+ * The path without contention comes first, and defines no function.
  */
 export const ATTEMPT_BODY = `
 if not turn and redis.call('EXISTS', lock, done, queue) > 0 then

@@ -7,13 +7,14 @@ import type { Command } from './script.js';
 import { ACQUIRE, EXCHANGE, FORCE_RELEASE, INSPECT, JOIN, LEAVE, RELEASE, RENEW } from './scripts.js';
 
 /**
- * The commands of locks in Redis, each put together here only: the Redis store and the quorum share them. `latest` is the latest server
- * time, in ms, at which a command may be carried out; 0 where that is unknown. `polls` says whether the process may not be notified.
+ * The commands of locks in Redis, each put together here only: the Redis store and the quorum share them. `latest` is
+ * the latest server time, in ms, at which a command may be carried out; 0 where the server's time is unknown. `polls`
+ * says that the process cannot be notified.
  */
 export class RedisCommands {
   protected readonly names: RedisKeys;
   protected readonly process: string;
-  /** What the name of a process is appended to. */
+  /** The prefix of the channels, to which the name of a process is appended. */
   readonly #channel: string;
 
   /** The commands of one process. */
@@ -66,7 +67,7 @@ export class RedisCommands {
     return RENEW.command(holds[0]?.key ?? '', renewals);
   }
 
-  /** The done mark is that of the hold, or of another that is named. */
+  /** The done mark belongs to the hold, or to another hold that is named. */
   release({ key, id, unanswered }: Pick<HoldRecord, 'key' | 'id' | 'unanswered'>, done = id): Command {
     const tag = this.names.tag(key);
     return RELEASE.command(key, {

@@ -4,7 +4,10 @@ import { slotTag } from './slot-tags.js';
 // eslint-disable-next-line no-control-regex -- it is there to find control characters
 const UNSAFE = /[%{}\u0000-\u001f\u007f]/g;
 
-/** The names of a store's keys and channels. The kind comes before user text, and the key is framed, so that a lock's keys share one slot. */
+/**
+ * The names of a store's keys and channels. The kind comes before user text, and the key is framed, so that a lock's
+ * keys share one slot.
+ */
 export class RedisKeys {
   readonly prefix: string;
   readonly #cluster: boolean;
@@ -31,12 +34,12 @@ export class RedisKeys {
     return `${this.prefix}:done:${hold}:${tag}`;
   }
 
-  /** One counter per server; on a cluster one per slot, since a script's keys must share one. */
+  /** One counter for each server; on a cluster one for each slot, since a script's keys must share a slot. */
   fence(tag: string): string {
     return `${this.prefix}:fence:{${this.#cluster ? slotTag(tag.slice(1, -1)) : '0'}}`;
   }
 
-  /** What SCAN finds locks by, in a database whose keys have a prefix of the client before them. */
+  /** The pattern by which SCAN finds locks, in a database where the client puts a prefix before keys. */
   lockPattern(clientPrefix: string): string {
     return `${(clientPrefix + this.lock('{')).replace(/[\\*?[\]]/g, '\\$&')}*`;
   }
@@ -52,7 +55,7 @@ export class RedisKeys {
     return this.wake('all');
   }
 
-  /** The channel of a process. With '', what the name of a process is appended to. */
+  /** The channel of a process. With '', the prefix to which the name of a process is appended. */
   wake(process: string): string {
     return `${this.prefix}:wake:${process}`;
   }

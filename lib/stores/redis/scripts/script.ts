@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** What a script may be given. */
+/** A value that a script may be given. */
 export type Argument = string | number;
 
 /** A Lua script, and the digest by which a server knows it. */
@@ -15,7 +15,7 @@ export interface Command {
   readonly script: Script;
   /** The lock that it is about, as the user wrote it; empty for a command that is about no single lock. */
   readonly key: string;
-  /** The number of KEYS, the KEYS and the ARGV: what EVAL and EVALSHA take after the script. */
+  /** The number of KEYS, the KEYS and the ARGV, as EVAL and EVALSHA take them after the script. */
   readonly parameters: readonly [number, ...Argument[]];
 }
 
@@ -30,18 +30,18 @@ export interface BatchableScript extends Script {
   /** How many KEYS and ARGV it has. */
   readonly keys: number;
   readonly args: number;
-  /** The Lua source that declares what the commands of a batch share. */
+  /** The Lua source that declares the locals that the commands of a batch share. */
   readonly shared: string;
-  /** Its Lua source, where its KEYS come after `k` others, and its ARGV after `a` others. */
+  /** The Lua source of the script, where its KEYS come after `k` others, and its ARGV after `a` others. */
   readonly lua: string;
 }
 
 /**
- * The names of a script's KEYS, and of its ARGV: first those that are texts in Lua, then the numbers. What a script only passes on is a text:
- * Redis takes longer to write a number of Lua out than to carry a small command out.
+ * The names of a script's KEYS, and of its ARGV: first those that are texts in Lua, then the numbers. A value that a
+ * script only passes on is a text: Redis takes longer to write out a Lua number than to carry out a small command.
  */
 interface Names<K extends string, A extends string, N extends string> {
-  /** Declares what the commands of a batch share. */
+  /** Declares the locals that the commands of a batch share. */
   readonly shared?: string;
   readonly keys: readonly K[];
   readonly args?: readonly A[];
@@ -52,8 +52,8 @@ type Values<K extends string, A extends string, N extends string> = Readonly<Rec
 type Rest<R extends string> = Readonly<Record<R, readonly Argument[]>>;
 
 /**
- * Declares a script by the names of its KEYS and ARGV: the Lua source has them as locals, and a call is an object with a value for each.
- * `rest` names a table of all further ARGV.
+ * Declares a script by the names of its KEYS and ARGV: the Lua source has them as locals, and a call is an object with
+ * a value for each. `rest` names a table of all further ARGV.
  */
 export function script<
   const K extends string,
@@ -86,7 +86,10 @@ export function script<
   };
 }
 
-/** The same for a script that is called with a list. Its Lua source sets `reply` for one member; the script replies with a list. */
+/**
+ * Declares a script that is called with a list. Its Lua source sets `reply` for one member; the script replies with a
+ * list.
+ */
 export function scriptForEach<const K extends string, const A extends string = never, const N extends string = never>(
   name: string,
   declared: Names<K, A, N>,

@@ -7,33 +7,37 @@ import { script, scriptForEach } from './script.js';
  * The operations of the Redis store, one script each. Every script may run twice and answers the second time as it did
  * the first; in each, the first write is one that a full or restricted server accepts or refuses whole.
  *
- * | key | what it holds |
+ * | key | content |
  * |---|---|
- * | `lock`, held | a HASH: owner, fence, ttl (the longest asked for, in ms), since (ms, server time), by, and for each hold a field `hold:<id>` → process |
+ * | `lock`, held | a HASH: owner, fence, ttl, since (ms, server time), by, and per hold `hold:<id>` → process |
  * | `lock`, reserved | a HASH with one field: turn, the place that it is reserved for |
- * | `queue` | a ZSET: place → its number. The number of a process that polls ends in .5: such a process is not gone because it receives no message |
+ * | `queue` | a ZSET: place → its number, which ends in .5 where the process polls |
  * | `done` | the first answer of a hold's release |
  * | `counter` | the last fence |
  *
- * | argument | what it is |
+ * `ttl` is the longest lease that was asked for, in ms. A process that polls is not gone because it receives no
+ * message.
+ *
+ * | argument | meaning |
  * |---|---|
  * | `hold` | the hold's field in the lock |
  * | `place` | `<process>:<name>`, or '' for a caller that does not queue |
  * | `polls` | 0.5 for a process that polls, or 0 |
- * | `channel` | what the name of a process is appended to |
+ * | `channel` | the prefix of the channels, to which the name of a process is appended |
  * | `key` | the key as the user wrote it, for messages |
  * | `ttl` | the lease asked for, in ms |
  * | `fences` | how many fences the grant reserves |
- * | `latest` | the latest server time, in ms, at which the command may be carried out; 0 where that is unknown |
+ * | `latest` | the latest server time, in ms, at which the command may be carried out; 0 where it is unknown |
  * | `stays` | how long the done mark stays, in ms; 0 where none is left |
  */
 
 /**
- * Grants a lock that is free and reserved for no other place, or confirms the grant to a hold that is in.
+ * Grants a lock that is free and reserved for no other place, or confirms the grant to a hold that is in the lock.
  *
- * Reply: the fence, which is about the server's time in µs, or `fence ms` where the time is another; or `[remaining ms, by, held ms, rank in
- * the queue or -1, 1 if it is new there, place it is reserved for or '', server's time in ms]` where another owner has it, it is
- * another's turn, or this hold has ended; or `[server's time in ms]` where it is free, and the command came too late.
+ * Reply: the fence, which is about the server's time in µs, or `fence ms` where the server's time differs from it; or
+ * `[remaining ms, by, held ms, rank in the queue or -1, 1 if it is new there, place it is reserved for or '', server's
+ * time in ms]` where another owner has the lock, it is another's turn, or this hold has ended; or `[server's time in
+ * ms]` where the lock is free, and the command came too late.
  */
 export const ACQUIRE = script(
   'acquire',
@@ -43,10 +47,10 @@ ${ATTEMPT_BODY}`,
 );
 
 /**
- * Releases `released`, and acquires for the next caller of the same process: before the queue where `overtakes` is 1, otherwise it
- * queues. The release is carried out also where the command comes late.
+ * Releases `released`, and acquires for the next caller of the same process: before the queue where `overtakes` is 1,
+ * otherwise the caller queues. The release is carried out also where the command comes late.
  *
- * Reply: a list of that of release and that of acquire.
+ * Reply: a list of the replies to release and acquire.
  */
 export const EXCHANGE = script(
   'exchange',
@@ -79,7 +83,8 @@ return {answer, reply}
 /**
  * Adds a hold to a running lock; never creates one.
  *
- * Reply: 1, 0 where that lock has ended, or -1 where it has as many holds as it may; or `[server's time in ms]` where it came too late.
+ * Reply: 1, 0 where the lock has ended, or -1 where it has as many holds as it may; or `[server's time in ms]` where
+ * the command came too late.
  */
 export const JOIN = script(
   'join',
@@ -105,8 +110,8 @@ return 1
 );
 
 /**
- * Sets each lease to at least its ttl from now; to exactly that for a hold that `lingers`, unless others are in. `by` is who runs in it
- * now, or ''.
+ * Sets each lease to at least its ttl from now; to exactly its ttl for a hold that `lingers`, unless others are in the
+ * lock. `by` is the caller that runs in it now, or ''.
  *
  * Reply for each: 1, or 0 where its lock is gone.
  */
@@ -173,9 +178,10 @@ return 1
 );
 
 /**
- * What is stored of a lock.
+ * Reads the stored state of a lock.
  *
- * Reply: `[fence, holds, remaining ms, since in ms, by, places in order, processes of the holds]`, or nil where nobody holds it.
+ * Reply: `[fence, holds, remaining ms, since in ms, by, places in order, processes of the holds]`, or nil where nobody
+ * holds it.
  */
 export const INSPECT = script(
   'inspect',
@@ -203,7 +209,8 @@ return {held[1], holds, left, held[2], held[3], places, processes}
 );
 
 /**
- * Frees a lock, if its fence is the one named: hands it over, and notifies the processes that hold it. The done mark is that of this request.
+ * Frees a lock, if its fence is the one named: hands it over, and notifies the processes that hold it. The done mark
+ * belongs to this request.
  *
  * Reply: 1, or 0 where the lock is not held at that fence.
  */
@@ -236,5 +243,5 @@ return 1
 `,
 );
 
-/** What calls of one turn of the event loop ask for most. */
+/** The scripts that calls of one turn of the event loop ask for most. */
 export const BATCH = new BatchScript([ACQUIRE, EXCHANGE, RELEASE]);

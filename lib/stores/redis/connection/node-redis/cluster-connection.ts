@@ -9,14 +9,17 @@ import { NodeRedisCommands, type Words } from './commands.js';
 import { NodeRedisPipeline } from './pipeline.js';
 import type { NodeRedisConnection } from './server-connection.js';
 
-/** How often a command is sent on that a node did not carry out, and after how many milliseconds where no node was named. */
+/**
+ * How often a command is sent on that a node did not carry out, and after how many milliseconds where no node was
+ * named.
+ */
 const MOST_REDIRECTIONS = 4;
 const AGAIN_MS = 30;
 
 /**
- * Connections to the nodes of a cluster, with the interface of ioredis' Cluster: one to each master that has been asked for, and one more for
- * a subscription, on any master. A command goes to the master of its key, and again only where it was not sent, or an error reply says that
- * it was not carried out.
+ * Connections to the nodes of a cluster, with the interface of ioredis' Cluster: one to each master that has been asked
+ * for, and one more for a subscription, on any master. A command goes to the master of its key. It is sent again only
+ * where it was not sent, or an error reply says that it was not carried out.
  */
 export class NodeRedisClusterConnection extends NodeRedisCommands implements Connection {
   readonly isCluster = true;
@@ -25,7 +28,10 @@ export class NodeRedisClusterConnection extends NodeRedisCommands implements Con
   #subscription: NodeRedisConnection | undefined;
   /** How often a subscription has ended since one was acknowledged. */
   #endings = 0;
-  /** The pause before the next attempt, which keeps the process as an open connection does. It never ends where this is closed. */
+  /**
+   * The pause before the next attempt, which keeps the process running as an open connection does. It never ends where
+   * this connection is closed.
+   */
   #again: NodeJS.Timeout | undefined;
 
   constructor(endpoints: ClusterEndpoints) {
@@ -46,7 +52,7 @@ export class NodeRedisClusterConnection extends NodeRedisCommands implements Con
     return (this.#opening ??= this.#open());
   }
 
-  /** Where it is told to connect again, the subscription is made anew, on another node maybe. */
+  /** Disconnects. Where it is told to connect again, the subscription is made anew, on another node maybe. */
   disconnect(reconnect = false): void {
     if (reconnect) {
       this.#subscription?.stream?.destroy();
@@ -69,13 +75,18 @@ export class NodeRedisClusterConnection extends NodeRedisCommands implements Con
     });
   }
 
-  /** Not by the master of the subscription, where there is another one: a message has to come from wherever it is sent. */
+  /**
+   * Publishes by another master than the one of the subscription, where there is another one: a message has to arrive,
+   * whichever master it is sent by.
+   */
   override publish(channel: string, message: string): Promise<unknown> {
     const elsewhere = this.#subscription && this.#nodes.otherThan(this.#subscription);
     return elsewhere ? elsewhere.publish(channel, message) : super.publish(channel, message);
   }
 
-  /** Where the connection of the subscription is lost, the next event `ready` asks for another one. */
+  /**
+   * Subscribes. Where the connection of the subscription is lost, the next event `ready` asks for another subscription.
+   */
   async subscribe(...channels: readonly string[]): Promise<unknown> {
     const node = this.#nodes.another();
     const before = this.#subscription;
@@ -86,7 +97,7 @@ export class NodeRedisClusterConnection extends NodeRedisCommands implements Con
     try {
       await node.connect();
     } catch (cause) {
-      // What the connection was refused is not what the subscription is.
+      // The connection was refused; this is no refusal of the subscription.
       throw new Error(NO_CONNECTION, { cause });
     }
     const subscribed = await node.subscribe(...channels);
@@ -131,7 +142,7 @@ export class NodeRedisClusterConnection extends NodeRedisCommands implements Con
           throw error;
         }
         if (!redirection) {
-          // Another node may have the slot, and this one may not know.
+          // Another node may have the slot, and the asked node may not know.
           this.#nodes.refreshSoon();
           await sleep(AGAIN_MS);
         } else if (redirection.how === 'MOVED') {

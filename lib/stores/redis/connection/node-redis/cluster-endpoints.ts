@@ -36,7 +36,7 @@ export class ClusterEndpoints {
     this.#credentials = fromFunction(credentials);
   }
 
-  /** Those from which the others are found. */
+  /** The endpoints from which the other nodes are found. */
   roots(): Endpoint[] {
     return this.#options.rootNodes.map((root) => this.#endpoint(root, root.socket));
   }
@@ -60,7 +60,10 @@ export class ClusterEndpoints {
   }
 }
 
-/** A cluster client makes clients of single servers, each of which can be duplicated with other options. This one has none. */
+/**
+ * A cluster client makes clients of single servers, each of which can be duplicated with other options. This cluster
+ * client has no options for its nodes.
+ */
 function clientOf(source: NodeRedisCluster): NodeRedisClient {
   const duplicate = source.duplicate.bind(source) as (overrides: object) => {
     nodeClient(node: object): Promise<unknown>;
@@ -84,17 +87,17 @@ function clientOf(source: NodeRedisCluster): NodeRedisClient {
   const { client } = node;
   connecting.catch(() => undefined);
   try {
-    // Otherwise it gives up by itself, and stays in lists of node-redis. It can be duplicated all the same.
+    // Otherwise the client gives up by itself, and stays in lists of node-redis. It can be duplicated all the same.
     (client as unknown as OneConnection).destroy();
   } catch {
-    // It was not open yet.
+    // The client was not open yet.
   }
   return client as NodeRedisClient;
 }
 
 /**
- * What a cluster client was made with, which it does not show: `duplicate()` hands it to the constructor of the client, and here to
- * another one.
+ * The options that a cluster client was made with. It does not show them: `duplicate()` hands them to the constructor
+ * of the client, and here to another one.
  */
 function optionsOf(source: NodeRedisCluster): object {
   const prototype = Object.create(source, { constructor: { value: Noted } }) as NodeRedisCluster;

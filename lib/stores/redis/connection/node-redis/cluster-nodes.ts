@@ -8,19 +8,22 @@ import { NO_CONNECTION } from '../redis-errors.js';
 
 /** After how long without an answer a connection to a node counts as half open, in milliseconds. */
 const SILENCE_MS = 2_000;
-/** How long a node may take to say who has which slots, in milliseconds. */
+/** How long a node may take to answer which node has which slots, in milliseconds. */
 const SLOTS_MS = 2_000;
 
-/** The masters of a cluster: who has which slots, and a connection to each that has been asked for. */
+/** The masters of a cluster: their slots, and a connection to each master that has been asked for. */
 export class ClusterNodes {
   readonly #endpoints: ClusterEndpoints;
   readonly #onError: (error: Error) => void;
   readonly #nodes = new Map<string, NodeRedisConnection>();
   #slots: SlotTable = [];
-  /** All that were known last: where those that are connected and the roots are away, a replica may say who took their place. */
+  /**
+   * All nodes that were known last: where the connected nodes and the roots are away, a replica may say who took their
+   * place.
+   */
   #known: ReadonlySet<string> = new Set();
   #refreshing: Promise<void> | undefined;
-  /** The connection by which a root is asked who has which slots. */
+  /** The connection by which a root is asked for the nodes of all slots. */
   #asked: NodeRedisConnection | undefined;
   #closed = false;
 
@@ -40,7 +43,7 @@ export class ClusterNodes {
     return this.#connection(this.#endpoints.node(address), address);
   }
 
-  /** Any master but that of a connection; undefined where there is no other. */
+  /** Any master but the master of a connection; undefined where there is no other. */
   otherThan({ options: { host, port } }: NodeRedisConnection): NodeRedisConnection | undefined {
     const others = this.#addresses.filter((address) => address !== `${host}:${port}`);
     return others.length > 0 ? this.at(oneOf(others)) : undefined;
@@ -52,7 +55,7 @@ export class ClusterNodes {
     return address === undefined ? this.#any() : this.at(address);
   }
 
-  /** The same. While no slot is known, waits for the answer of the node that is being asked. */
+  /** The node of a key. While no slot is known, it waits for the answer of the node that is being asked. */
   async onceKnown(key?: string): Promise<NodeRedisConnection> {
     if (this.#slots.length === 0) {
       await this.#refreshing?.catch(() => undefined);
@@ -83,7 +86,7 @@ export class ClusterNodes {
     return node;
   });
 
-  /** A node said who has a slot. Others may have moved as well. */
+  /** A node named the node of a slot. Other slots may have moved as well. */
   moved(slot: number, address: string): void {
     this.#slots[slot] = address;
     this.refreshSoon();
@@ -95,7 +98,7 @@ export class ClusterNodes {
     }
   }
 
-  /** Asks who has which slots. What a node knows may be old: a redirection corrects it. */
+  /** Asks for the nodes of all slots. The knowledge of a node may be old: a redirection corrects it. */
   refresh(): Promise<void> {
     return (this.#refreshing ??= this.#refresh().finally(() => {
       this.#refreshing = undefined;
@@ -153,7 +156,7 @@ export class ClusterNodes {
     }
   }
 
-  /** One that is connected, where there is one; else one that is not known to be away. */
+  /** A connected node, where there is one; else a node that is not known to be away. */
   #any(): NodeRedisConnection {
     const connected = this.#connected();
     if (connected.length > 0) {
@@ -192,7 +195,7 @@ export class ClusterNodes {
   }
 }
 
-/** One of them; throws where there is none. */
+/** A random member; throws where there is none. */
 function oneOf<T>(some: readonly T[]): T {
   if (some.length === 0) {
     throw new Error(NO_CONNECTION);

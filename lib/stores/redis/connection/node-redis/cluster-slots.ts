@@ -12,7 +12,10 @@ export function slotOfKey(key: string): number {
   return slotOf(closes > opens + 1 ? key.slice(opens + 1, closes) : key);
 }
 
-/** Where an error reply sends a command that was not carried out; a node that does not know its own name leaves that out. */
+/**
+ * The node to which an error reply sends a command that was not carried out; a node that does not know its own name
+ * leaves the host out.
+ */
 export interface Redirection {
   readonly how: 'MOVED' | 'ASK';
   readonly slot: number;
@@ -28,17 +31,17 @@ export function redirectionIn(error: unknown, askedHost: string): Redirection | 
 /** The address of the master of each slot, as far as it is known. */
 export type SlotTable = (string | undefined)[];
 
-/** What a node knows of its cluster. */
+/** The facts that a node knows of its cluster. */
 export interface Topology {
   readonly slots: SlotTable;
   /** The addresses of all nodes, the replicas among them. */
   readonly nodes: ReadonlySet<string>;
 }
 
-/** First and last slot of a range, its master, and the replicas of that one. */
+/** First and last slot of a range, its master, and the replicas of the master. */
 type Range = readonly [first: number, last: number, ...nodes: readonly (readonly [host: string | null, port: number])[]];
 
-/** What a reply to CLUSTER SLOTS says; rejects one that names no node. */
+/** Reads a reply to CLUSTER SLOTS; throws for a reply that names no node. */
 export function topologyIn(reply: unknown, askedHost: string): Topology {
   const slots: SlotTable = Array.from({ length: SLOTS }, () => undefined);
   const nodes = new Set<string>();

@@ -4,7 +4,7 @@ import type { Connection } from '../connection.js';
 
 export type Words = readonly string[];
 
-/** The commands of a connection, each sent as a list of words: that of a script with the prefix of the client before its keys. */
+/** The commands of a connection, each sent as a list of words. The keys of a script get the prefix of the client. */
 export abstract class NodeRedisCommands extends EventEmitter {
   status = 'wait';
   readonly options: Connection['options'];

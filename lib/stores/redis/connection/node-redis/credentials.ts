@@ -5,7 +5,7 @@ interface Credentials {
   readonly password?: string | undefined;
 }
 
-/** What a provider calls with new credentials. */
+/** Gets new credentials from a provider. */
 interface CredentialsListener {
   onNext(credentials: Credentials): void;
   onError(error: Error): void;
@@ -30,8 +30,9 @@ export function fromFunction(credentials: CredentialsFunction | undefined): { re
 }
 
 /**
- * The same provider; tells when it is asked, and when its answer is there and the server is spoken to. `signal` ends its subscription, and
- * while the client is `subscribed` it gets no new credentials: version 5 would be refused an AUTH on that connection.
+ * A copy of the provider. It tells when credentials are asked for, and when they are there and the server is spoken to.
+ * `signal` ends its subscription. While the client is `subscribed` it gets no new credentials: with version 5, the
+ * server would refuse an AUTH on that connection.
  */
 export function watchedProvider(
   provider: CredentialsProvider,
@@ -54,7 +55,7 @@ export function watchedProvider(
           onNext: (next) => subscribed() || listener.onNext(withUser(next)),
           onError: (error) => listener.onError(error),
         });
-        // node-redis itself keeps that of a client which ended by itself, or before the answer came.
+        // node-redis itself keeps the subscription of a client which ended by itself, or before the answer came.
         const dispose = (): void => subscription.dispose();
         if (signal.aborted) {
           dispose();
@@ -67,7 +68,10 @@ export function watchedProvider(
   };
 }
 
-/** A server without a password takes one for the default user by name only, and version 6 does not name it where it speaks RESP 2. */
+/**
+ * A server without a password takes a password for the default user only with the user's name, and version 6 does not
+ * send the name where it speaks RESP 2.
+ */
 function withUser(credentials: Credentials): Credentials {
   return credentials.password === undefined ? credentials : { ...credentials, username: credentials.username ?? 'default' };
 }

@@ -2,7 +2,7 @@ import type { NodeRedisClient } from '../redis-source.js';
 import { optionsError } from '../redis-errors.js';
 import { watchedProvider, type CredentialsProvider } from './credentials.js';
 
-/** What is used of a client that makes one connection. */
+/** The part that is used of a client that makes one connection. */
 export interface OneConnection {
   readonly isReady: boolean;
   /** Whether it has a subscription. */
@@ -24,7 +24,7 @@ export interface SocketOptions {
   readonly lookup?: Lookup;
 }
 
-/** What the store uses of the options of a client of node-redis, or of one to a node of a cluster. */
+/** The part that the store uses of the options of a client of node-redis, or of a client of a node of a cluster. */
 export interface ClientOptions {
   readonly socket?: SocketOptions;
   readonly database?: number;
@@ -34,14 +34,15 @@ export interface ClientOptions {
 
 /** A server, and how clients for it are made, each of which connects once. */
 export interface Endpoint {
-  /** What is known of the server beforehand. */
+  /** The socket options that are known beforehand. */
   readonly socket: SocketOptions;
   readonly database: number | undefined;
-  /** What the client puts before the names of keys. */
+  /** The prefix that the client puts before the names of keys. */
   readonly keyPrefix: string;
   /**
-   * A client that is not yet connected. `signal` ends its sockets, also those that are being connected. `failed` is called when a connection
-   * cannot be made or is lost: the client has not ended then. `tell` is called when credentials are asked for, and when they are there.
+   * A client that is not yet connected. `signal` ends its sockets, also those that are being connected. `failed` is
+   * called when a connection cannot be made or is lost: the client has not ended then. `tell` is called when
+   * credentials are asked for, and when they are there.
    */
   make(
     lookup: Lookup,
@@ -65,7 +66,8 @@ export function endpointOf(source: NodeRedisClient, overrides: ClientOptions = {
       const subscribed = (): boolean => client.isPubSubActive;
       const client = orRefused(() =>
         duplicate({
-          // It was read when the client was made. Read again, its credentials would go before those of the provider.
+          // The URL was read when the client was made. Read again, its credentials would go before those of the
+          // provider.
           url: undefined,
           ...overrides,
           ...FITTING,
@@ -79,8 +81,8 @@ export function endpointOf(source: NodeRedisClient, overrides: ClientOptions = {
 }
 
 /**
- * Options in which each connection differs from the client that was given: it answers as RESP 2 does and in no other types, makes no
- * other connection by itself, and does not end where it is idle. `readonly` would ask a replica.
+ * The options in which each connection differs from the client that was given: it answers as RESP 2 does and in no
+ * other types, makes no other connection by itself, and does not end where it is idle. `readonly` would ask a replica.
  */
 const FITTING = {
   RESP: 2,

@@ -1,20 +1,23 @@
 import { isNativeError } from 'node:util/types';
 import { NO_CONNECTION, setupError } from '../redis-errors.js';
 
-/** What a server says where the connection would lead to another database than the one asked for. */
+/** The server's error where the connection would lead to another database than the one asked for. */
 const NO_DATABASE = /\bDB index\b/;
 /** The code with which a server begins an error reply. */
 const REPLY = /^[A-Z]{2,}[A-Z0-9]*\b/;
-/** What node-redis says of a command that it did not send. */
+/** The error of node-redis for a command that it did not send. */
 const NOT_SENT = /^The client is (closed|offline)/;
 
-/** Why a connection failed. node-redis gives up one that is refused its database. A provider of credentials may reject with anything. */
+/**
+ * Why a connection failed. node-redis gives up a connection that is refused its database. A provider of credentials may
+ * reject with anything.
+ */
 export function failureOf(error: unknown): Error {
   const failure = withReplyName(asError(error));
   return NO_DATABASE.test(failure.message) ? setupError(failure) : failure;
 }
 
-/** Error replies have the name that those of ioredis have; a batch has them inside its reply. */
+/** Gives error replies the name that ioredis gives them; a batch has error replies inside its reply. */
 export function withReplyErrors(reply: unknown): unknown {
   if (Array.isArray(reply)) {
     reply.forEach(withReplyErrors);

@@ -8,21 +8,25 @@ import { failureOf, refuse, withReplyErrors } from './errors.js';
 import { NodeRedisPipeline } from './pipeline.js';
 import type { Lookup, Endpoint, OneConnection, SocketOptions } from './endpoint.js';
 
-/** For how long a client that is closed waits for what was sent, in milliseconds. */
+/** For how long a client that is closed waits for the commands that were sent, in milliseconds. */
 const CLOSING_MS = 200;
 
-/** What differs where the connection is one to a node of a cluster. */
+/** The differences of a connection to a node of a cluster. */
 export interface NodeOptions {
   /** The address by which the cluster knows the node. */
   readonly host?: string;
   readonly port?: number;
-  /** After how long without an answer the connection counts as half open, in milliseconds. Where it is not given, the store watches that. */
+  /**
+   * After how long without an answer the connection counts as half open, in milliseconds. Where it is not given, the
+   * store watches for answers.
+   */
   readonly silenceMs?: number;
 }
 
 /**
- * Connections by clients of node-redis, with the interface of ioredis. Each client makes one connection, and no other: what was sent on a
- * connection that broke is never sent again, nothing waits for the next one, and no subscription comes back by itself.
+ * Connections by clients of node-redis, with the interface of ioredis. Each client makes one connection, and no other:
+ * a command sent on a connection that broke is never sent again, nothing waits for the next connection, and no
+ * subscription comes back by itself.
  */
 export class NodeRedisConnection extends NodeRedisCommands implements Connection {
   readonly queuesForEver = true;
@@ -45,7 +49,7 @@ export class NodeRedisConnection extends NodeRedisCommands implements Connection
     this.#silenceMs = silenceMs;
   }
 
-  /** Its address is all that the name of the server led to. */
+  /** The socket; its address is the list of all addresses that the name of the server led to. */
   get stream(): Socket | null {
     const client = this.#client;
     const { host, port } = this.#socket;
@@ -119,7 +123,7 @@ export class NodeRedisConnection extends NodeRedisCommands implements Connection
     this.#sockets = new AbortController();
     const tell = (event: string): unknown => this.#client === client && this.emit(event);
     const sockets = this.#sockets;
-    // One that gives up while it is closed has to be destroyed too, or stays in lists of node-redis.
+    // A client that gives up while it is closed has to be destroyed too, or stays in lists of node-redis.
     const failed = (cause: Error): void => (this.#client === client ? this.#ended(client, cause) : destroy(client, sockets));
     const client = this.#endpoint.make(this.#watched(lookup), sockets.signal, failed, tell);
     this.#client = client;
@@ -165,7 +169,10 @@ export class NodeRedisConnection extends NodeRedisCommands implements Connection
     this.emit('close');
   }
 
-  /** node-redis does not show where a connection leads, so what the name of the server means is noted when it is looked up. */
+  /**
+   * node-redis does not show where a connection leads, so the addresses of the server's name are noted when the name is
+   * looked up.
+   */
   #watched(lookup: Lookup = systemLookup as unknown as Lookup): Lookup {
     return (host, options, callback) =>
       lookup(host, options, (error, found, family) => {
@@ -175,7 +182,10 @@ export class NodeRedisConnection extends NodeRedisCommands implements Connection
   }
 }
 
-/** What was given to the client is still sent, as a release is at a shutdown: before the answer to a PING all others have come. */
+/**
+ * Closes once the commands that were given to the client are sent, such as a release at a shutdown: when a PING is
+ * answered, all earlier answers have come.
+ */
 function closeSoon(client: OneConnection, sockets: AbortController): void {
   const end = (): void => {
     clearTimeout(late);
@@ -194,7 +204,7 @@ function destroy(client: OneConnection, sockets: AbortController): void {
   try {
     client.destroy();
   } catch {
-    // It has ended by itself.
+    // The client has ended by itself.
   }
   sockets.abort();
 }
