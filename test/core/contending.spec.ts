@@ -3,6 +3,7 @@ import { systemClock } from '../../lib/core/seam/time';
 import type { AcquireReply, HoldRecord, Place } from '../../lib/core/seam/lock-store';
 import { LockStoreError } from '../../lib/core/words/errors';
 import type { LockSource } from '../../lib/core/words/lock-telemetry';
+import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { playTime, sleep } from '../support/virtual-time';
@@ -45,6 +46,16 @@ test('a store that keeps no order is asked again after 50 to 250 ms, each time a
   expect(Math.max(...pauses)).toBeGreaterThan(200);
   expect(Math.max(...pauses)).toBeLessThanOrEqual(252);
   await held.release();
+});
+
+test('a lock whose lease is about to end is asked for once it has ended, and not before', async () => {
+  store.answer = async (_, reply) =>
+    store.askedAt.length > 1 ? reply : { remainingMs: 300, holder: { by: 'holder', heldMs: 0 }, recheckMs: 5_000 };
+  expect(await makeLocks(store).withLock('k', () => 'entered')).toBe('entered');
+  const [first = 0, second = 0, ...more] = store.askedAt;
+  expect(second - first).toBeGreaterThan(300);
+  expect(second - first).toBeLessThan(310);
+  expect(more).toEqual([]);
 });
 
 test('a call that gives up releases what an attempt without an answer may have got, also where a later one found the lock busy', async () => {
@@ -163,5 +174,36 @@ describe('a call whose time is over', () => {
     const call = locks.withLock('k', { wait: 1_000 }, never);
     await expect(call).rejects.toMatchObject({ code: 'LOCK_NOT_ACQUIRED', reason: 'busy' });
     await first;
+  });
+
+  describe('since its process stood still until then is told what the store answered last', () => {
+    let ahead: number;
+    let slept: LockService;
+    beforeEach(() => {
+      ahead = 0;
+      slept = makeLocks(store, { clock: { monotonic: () => systemClock.monotonic() + ahead, wall: () => systemClock.wall() } });
+    });
+
+    /** How a call ends that had one answer, and whose process stood still then. */
+    async function refusalOf(): Promise<unknown> {
+      const asked = store.askedAt.length;
+      const call = slept.withLock('k', { wait: 1_000 }, never).catch((error: unknown) => error);
+      await sleep(10);
+      ahead += 20_000;
+      const refusal = await call;
+      expect(store.askedAt).toHaveLength(asked + 1);
+      return refusal;
+    }
+
+    test('that it failed', async () => {
+      store.answer = away;
+      expect(await refusalOf()).toMatchObject({ code: 'LOCK_STORE', detail: 'away' });
+    });
+
+    test('who had the lock', async () => {
+      const held = await makeLocks(store).acquire('k', { by: 'holder', ttl: 60_000 });
+      expect(await refusalOf()).toMatchObject({ reason: 'busy', holder: { by: expect.stringMatching(/holder$/) as string } });
+      await held.release();
+    });
   });
 });

@@ -73,6 +73,18 @@ test('calls inside locks that wait for another process, also behind each other, 
   expect(await Promise.all(waiting)).toEqual(['entered', 'entered', 'entered', 'entered']);
 });
 
+test('a call that has had what it waited for is part of no cycle', async () => {
+  const first = locks.withLock('b', () => sleep(100));
+  const holder = locks.withLock('a', async () => {
+    await sleep(10);
+    await locks.withLock('b', () => undefined);
+    await sleep(500);
+  });
+  await sleep(50);
+  const calls = [first, holder, nest('b', 'a', 100)];
+  expect(await Promise.all(calls)).toEqual([undefined, undefined, 'entered']);
+});
+
 test.each<[string, () => Promise<unknown>, unknown]>([
   ['tryAcquire', () => locks.tryAcquire('b'), null],
   ['onBusy: skip', () => locks.withLock('b', { onBusy: 'skip' }, () => 'entered'), undefined],

@@ -77,6 +77,14 @@ describe('what a sleeping machine missed of a lease', () => {
   });
 });
 
+test('a wall clock that is read in whole milliseconds casts no doubt on a lease before its end', () => {
+  clock.wall = () => Math.floor(clock.now) + clock.wallAheadMs;
+  clock.now += 0.9;
+  const lease = granted();
+  clock.now += lease.remainingMs - 0.5;
+  expect([lease.isLive, lease.doubt]).toEqual([true, undefined]);
+});
+
 test('a lease that is over stays so, whatever a confirmation says that was sent in time', () => {
   const lease = granted();
   const sent = momentOf(clock);

@@ -167,6 +167,20 @@ describe('a turn', () => {
     expect(store.left).toEqual([mineAt, mineAt]);
   });
 
+  test('that comes while the process asks is taken as soon as that attempt is answered', async () => {
+    const held = await others.acquire('k');
+    const acquire = store.acquire.bind(store);
+    store.acquire = async (...asked) => {
+      const busy = await acquire(...asked);
+      store.acquire = acquire;
+      await held.release();
+      await sleep(100);
+      return busy;
+    };
+    const askedAt = performance.now();
+    expect(await mine.withLock('k', () => performance.now())).toBe(askedAt + 100);
+  });
+
   test('of another process is left to it', async () => {
     const held = await makeLocks(store).acquire('k');
     const order: string[] = [];

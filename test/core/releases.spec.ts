@@ -251,6 +251,16 @@ describe('a shutdown', () => {
     expect(store.releases).toEqual([]);
   });
 
+  test('within minHold leaves nothing to be done when minHold is over', async () => {
+    await locks.withLock('k', { minHold: '30s' }, nothing);
+    await locks.shutdown();
+    const asked = [store.releases.length, store.renewals.length];
+    expect(jest.getTimerCount()).toBe(0);
+    await sleep(60_000);
+    expect([store.releases.length, store.renewals.length]).toEqual(asked);
+    expect(troubles).toEqual([]);
+  });
+
   test.each([true, false])('after minHold was over asks the store for nothing any more (a store whose leases end: %p)', async (expires) => {
     start({}, expires);
     await locks.withLock('k', { minHold: 500 }, nothing);

@@ -1,5 +1,5 @@
 import type { Pool } from 'mysql2';
-import { Sleeper } from '../../lib/stores/mysql/connections/sleeper';
+import { presenceName, Sleeper } from '../../lib/stores/mysql/connections/sleeper';
 import type { CallbackPool } from '../../lib/stores/mysql/mysql-pool';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 import { until } from '../support/until';
@@ -46,4 +46,25 @@ test.each([
   expect(await sleeper.sleep(10_000, isDue)).toBe(true);
   sleeper.end();
   await server.query(`DELETE FROM ${DATABASE}.turns`);
+});
+
+test('a process that was refused its name for a while can be woken afterwards, though its pool has room for one pair only', async () => {
+  const process = 'host:8:abcdef02';
+  const pool = server.pool({ connectionLimit: 3 });
+  let made = 0;
+  pool.on('connection', () => made++);
+  const other = await server.pool().promise().getConnection();
+  await other.query(`SELECT get_lock('${presenceName(process)}', 10)`);
+  const sleeper = new Sleeper({ pool: pool as unknown as CallbackPool, process, warn: () => undefined }, () => undefined);
+  const isTriedAgain = (): boolean => {
+    sleeper.prepare();
+    return made > 2;
+  };
+  await until('another attempt', isTriedAgain, 20_000);
+  other.destroy();
+  await until('that it can be woken', () => {
+    sleeper.prepare();
+    return sleeper.isReady;
+  });
+  sleeper.end();
 });

@@ -1,5 +1,7 @@
+import { jest } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Pool, PoolClient } from 'pg';
+import { Client, type Pool, type PoolClient } from 'pg';
+import { Listener } from '../../lib/stores/postgres/listening/listener';
 import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
 import { connected, PostgresServer } from '../support/postgres-server';
 import { isOfSlowness, noWarning } from '../support/no-warning';
@@ -96,6 +98,40 @@ test('a first message that lies unread while the process is blocked is received'
   );
   await until('that it listens', async () => (await listeners()) === 1);
   expect(warnings).toEqual([]);
+});
+
+test('a connection that is young is trusted where a message seems to be missing; one that is older, or has ended, is made anew', async () => {
+  store = new PostgresLockStore(server.pool(), { listen: false });
+  const realNow = performance.now.bind(performance);
+  let aheadMs = 60_000;
+  const now = jest.spyOn(performance, 'now').mockImplementation(() => realNow() + aheadMs);
+  const states: boolean[] = [];
+  const listener: Listener = new Listener('host:1:aa', 'everybody', 'hashtext($1)', {
+    connect: () => new Client({ connectionString: server.url }),
+    notify: (...message) => server.query('SELECT pg_notify($1, $2)', message),
+    received: () => undefined,
+    changed: () => states.push(listener.acknowledged),
+    undelivered: () => undefined,
+    failed: () => undefined,
+  });
+  try {
+    await listener.open();
+    await until('that it listens', () => listener.acknowledged);
+    const before = [...states];
+    listener.distrust();
+    expect(listener.acknowledged).toBe(true);
+    aheadMs += 60_000;
+    listener.distrust();
+    expect(listener.acknowledged).toBe(false);
+    await until('that it listens again', () => listener.acknowledged);
+    await server.terminateBackends("query LIKE 'SELECT pg_advisory_lock_shared%'");
+    await until('that it listens once more', () => states.length >= before.length + 4);
+    // A connection that is made on a busy machine may be late, and is followed by another one.
+    expect(states.slice(before.length, before.length + 4)).toEqual([false, true, false, true]);
+  } finally {
+    listener.close();
+    now.mockRestore();
+  }
 });
 
 test('an address of its own that cannot be reached is warned of once, and the locks work all the same', async () => {

@@ -167,3 +167,15 @@ test('what was heard long ago is not trusted, before anybody has asked again', a
   jest.spyOn(performance, 'now').mockImplementation(() => now() + LONGEST_MS);
   expect(membership.mayCount(0)).toBe(false);
 });
+
+test('a server whose vote came too long after its last report has no vote until the next one, whatever its clock says then', () => {
+  const session = new Session(new ServerClock());
+  const report = (): void => session.answered({ ...STANDING, at: performance.now() }, true, 1_000);
+  report();
+  expect([session.countsAt(999), session.counts]).toEqual([true, true]);
+  expect([session.countsAt(1_000), session.counts]).toEqual([false, false]);
+  // Its clock was set back.
+  expect([session.countsAt(999), session.counts]).toEqual([false, false]);
+  report();
+  expect([session.countsAt(999), session.counts]).toEqual([true, true]);
+});

@@ -348,6 +348,20 @@ describe('a done mark', () => {
     expect(await ownersAt([0, 1, 2, 3, 4])).toEqual([null, null, null, null, null]);
   });
 
+  test('is left by the withdrawal of an attempt at a server that has not answered it, and at no other', async () => {
+    const { client } = stores.quorum.at(0);
+    await client.client('PAUSE', 60_000, 'WRITE');
+    setMode(stores.quorum.proxies, [2, 3, 4], 'refuse');
+    await expect(store.acquire({ ...newHold('k', TTL_MS, LIMIT_MS), unanswered: false })).rejects.toThrow();
+    // By then nobody waits for the answer of that server any more.
+    await sleep(LIMIT_MS + 1_000);
+    await client.client('UNPAUSE');
+    const marks = (place: number): Promise<string[]> => stores.quorum.at(place).client.keys('lock:done:*{k}');
+    await until('the withdrawal', async () => (await marks(0)).length === 1, 10_000);
+    expect(await marks(1)).toEqual([]);
+    expect(await ownersAt([0, 1])).toEqual([null, null]);
+  });
+
   test('is left at a server that was asked to let the hold in again, and has not answered', async () => {
     const hold = await acquired(store, 'k', TTL_MS);
     await until('the lock at all servers', () => isEverywhere(hold));

@@ -1,7 +1,9 @@
 import 'reflect-metadata';
+import { jest } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord, Place } from '../../lib/core/seam/lock-store';
 import type { LockService } from '../../lib/nest/lock.service';
+import { RedisSubscriber } from '../../lib/stores/redis/connection/redis-subscriber';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { sourceOf } from '../support/redis-source';
 import { until } from '../support/until';
@@ -126,4 +128,44 @@ test('a place that was skipped asks often from then on, also where its subscript
   await server.client.zremrangebyrank('lock:queue:{k}', 0, 1);
   await held.release();
   expect(await call).toBe('ran');
+});
+
+test('a subscription that is young is trusted where a message seems to be missing, and an older one is made anew', async () => {
+  const realNow = performance.now.bind(performance);
+  let aheadMs = 60_000;
+  const now = jest.spyOn(performance, 'now').mockImplementation(() => realNow() + aheadMs);
+  const nothing = (): void => undefined;
+  const subscriber = new RedisSubscriber(['own', 'everybody'], { message: nothing, changed: nothing, refused: nothing });
+  try {
+    await subscriber.open({ source: sourceOf(server.url) });
+    await until('the subscription', () => subscriber.acknowledged);
+    subscriber.distrust();
+    expect(subscriber.acknowledged).toBe(true);
+    aheadMs += 60_000;
+    subscriber.distrust();
+    expect(subscriber.acknowledged).toBe(false);
+    await until('another one', () => subscriber.acknowledged);
+  } finally {
+    subscriber.close();
+    now.mockRestore();
+  }
+});
+
+test('a subscription that does not reach the server which commands have come to is made anew once, and then stays', async () => {
+  const states: boolean[] = [];
+  const subscriber: RedisSubscriber = new RedisSubscriber(['own', 'everybody'], {
+    message: () => undefined,
+    changed: () => states.push(subscriber.acknowledged),
+    refused: () => undefined,
+  });
+  try {
+    await subscriber.open({ source: sourceOf(server.url) });
+    await until('the subscription', () => subscriber.acknowledged);
+    subscriber.follow('elsewhere:6379');
+    await until('another one', () => states.length >= 3);
+    await sleep(1_000);
+    expect(states).toEqual([true, false, true]);
+  } finally {
+    subscriber.close();
+  }
 });

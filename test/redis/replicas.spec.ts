@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError, LockLostError, LockStoreError } from '../../lib/core/words/errors';
+import type { AcquireReply } from '../../lib/core/seam/lock-store';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
@@ -271,6 +272,48 @@ describe('a grant', () => {
       const { fence } = (await again) as { fence: number };
       expect(await store.inspect('k')).toMatchObject({ fence, holds: 1 });
       expect(await store.release({ ...hold, fence })).toBe(true);
+    },
+  );
+
+  testInWorld(
+    'is left to the last of three attempts at the hold, also where the first of them has failed before that',
+    async ({ stores, breakLink, mendLink, storedLocks }) => {
+      const store = stores[0] as RedisLockStore;
+      breakLink();
+      const hold = newHold('k', { ttlMs: 120_000 });
+      const attempt = (limitMs: number): Promise<AcquireReply> => {
+        const asked = store.acquire({ ...hold, limitMs });
+        asked.catch(() => undefined);
+        return asked;
+      };
+      const first = attempt(4_000);
+      await until('the first attempt', async () => (await storedLocks()).length === 1);
+      const second = attempt(10_000);
+      expect(await failureOf(first)).toMatchObject({ unknown: true });
+      const third = attempt(80_000);
+      expect(await failureOf(second)).toMatchObject({ unknown: true });
+      mendLink();
+      const { fence } = (await third) as { fence: number };
+      expect(await store.inspect('k')).toMatchObject({ fence, holds: 1 });
+      expect(await store.release({ ...hold, fence })).toBe(true);
+    },
+  );
+
+  testInWorld(
+    'is waited for as long as its own lease allows, also together with one of a short lease',
+    async ({ stores, breakLink, mendLink, storedLocks }) => {
+      const store = stores[0] as RedisLockStore;
+      breakLink();
+      const acquire = (key: string, limitMs: number): Promise<AcquireReply> => store.acquire(newHold(key, { ttlMs: 120_000, limitMs }));
+      const before = failureOf(acquire('before', 4_000));
+      await until('the first attempt', async () => (await storedLocks()).length === 1);
+      // These two wait for the connection, and are confirmed by one command.
+      const [short, long] = [failureOf(acquire('short', 3_000)), acquire('long', 60_000)];
+      long.catch(() => undefined);
+      await Promise.all([before, short]);
+      await sleep(2_500);
+      mendLink();
+      expect(await long).toMatchObject({ fence: expect.any(Number) as number });
     },
   );
 

@@ -119,13 +119,14 @@ export class Line implements WaitingLine {
     waiter.admit();
   }
 
-  /** Makes a waiter the contender, with an attempt that is on its way for it, at a new place. */
+  /**
+   * Makes a waiter the contender, with an attempt that is on its way for it, at a new place. The lease before had the
+   * lock, so no answer and no notification stands.
+   */
   admitWith(waiter: Waiter, place: Place, result: Promise<AttemptResult>, overtakes: boolean): void {
     // A call that does not overtake gets the lock at once only where no other process queues.
     this.#burst = overtakes ? this.#burst + 1 : 1;
     this.#place = place;
-    this.#last = undefined;
-    this.#isNotified = false;
     this.#result = result;
     this.admit(waiter);
   }

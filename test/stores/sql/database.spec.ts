@@ -23,13 +23,14 @@ const NO_SERVER = {
 class CheckedByHand extends Database {
   readonly hearsTurns = undefined;
   readonly checks: Check[] = [];
+  notifiers = 0;
 
   ensureSchema = (): Promise<void> => Promise.resolve();
   heldRows = (): Promise<[]> => Promise.resolve([]);
   protected askState = (): Promise<never> => Promise.reject(AWAY);
   protected forgetting = (): string => '';
   protected tidySome = (): Promise<boolean> => Promise.resolve(false);
-  protected newNotifier = (): undefined => undefined;
+  protected newNotifier = (): undefined => void this.notifiers++;
 
   protected checkServer(): Promise<void> {
     return new Promise((pass, fail) => this.checks.push({ pass, fail }));
@@ -80,4 +81,16 @@ test('a check that passes after the store was opened again, with other options, 
   await next;
   await database.run();
   expect(database.checks).toHaveLength(4);
+});
+
+test('a database that is closed while it is opened listens to nothing, and once where it is opened again meanwhile', async () => {
+  const first = database.open(OPTIONS);
+  database.close();
+  database.checks[0]?.pass();
+  await first;
+  expect(database.notifiers).toBe(0);
+  const [second, third] = [database.open(OPTIONS), database.open(OPTIONS)];
+  database.checks.forEach(({ pass }) => pass());
+  await Promise.all([second, third]);
+  expect(database.notifiers).toBe(1);
 });

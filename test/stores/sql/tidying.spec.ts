@@ -23,3 +23,32 @@ test('a done mark that is made after the end starts nothing, and one after the n
   expect(runs).toBe(2);
   expect(jest.getTimerCount()).toBe(0);
 });
+
+test('a run that failed is followed by another one, though no mark was made since', async () => {
+  jest.useFakeTimers();
+  let runs = 0;
+  const tidying = new Tidying(async () => {
+    if (++runs === 2) {
+      throw new Error('It is away.');
+    }
+    return false;
+  });
+  tidying.marked();
+  await jest.advanceTimersByTimeAsync(120_000);
+  expect(runs).toBe(3);
+  expect(jest.getTimerCount()).toBe(0);
+});
+
+test('a store that is closed while there is more to delete asks its pool for nothing any more', async () => {
+  jest.useFakeTimers();
+  let runs = 0;
+  const tidying = new Tidying(async () => {
+    if (++runs === 3) {
+      tidying.stop();
+    }
+    return runs < 10;
+  });
+  tidying.marked();
+  await jest.advanceTimersByTimeAsync(120_000);
+  expect(runs).toBe(3);
+});

@@ -140,7 +140,8 @@ export class Ballot {
       this.#resolve(busyReply(votes, this.#refusals, majority, performance.now() - this.#startedAt));
     } else if (answered + this.#missing < majority) {
       this.#outcome = 'failed';
-      this.#reject(tooFew(this.#key, servers.length, this.#failures, votes > 0 || this.#possible.size > 0));
+      // A vote that does not count has a failure, which says that it may be there.
+      this.#reject(tooFew(this.#key, servers.length, this.#failures, votes > 0));
     }
   }
 
