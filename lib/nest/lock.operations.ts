@@ -39,7 +39,7 @@ export class LockOperations {
     this.#service = service;
   }
 
-  /** The operations of a named store of the application. Throws `LockConfigurationError` for a name that no store has. */
+  /** The operations of a named store. Throws `LockConfigurationError` for a name that no store has. */
   of(store: string): LockOperations {
     return this.#service.sibling(store, siteOf('of')).operations;
   }

@@ -50,7 +50,7 @@ test.each(blocks)('%s: the block that starts with %p is compiled, and run where 
 });
 
 test('the examples of the service say who calls, so that errors name more than a process; but for those of tickets', () => {
-  const examples = blocks.filter(([page, , block]) => /^(README|docs\/service)\.md$/.test(page) && /\.(withLock|acquire)\(/.test(block));
+  const examples = blocks.filter(([page, , block]) => /^(README|docs\/locking)\.md$/.test(page) && /\.(withLock|acquire)\(/.test(block));
   expect(examples.length).toBeGreaterThan(3);
   const unnamed = examples.filter(([, , block]) => !block.includes('ticket') && !block.includes('by: '));
   expect(unnamed).toEqual([]);

@@ -27,6 +27,7 @@ export const PAGES: readonly Page[] = [
   'SECURITY.md',
   'sample-app/README.md',
   'bench/README.md',
+  ...filesBelow('lib', '.md'),
 ].map(readPage);
 
 /** The blocks of one language, also those inside a list. */

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { RedisLockStore } from 'nestjs-distributed-lock';
 import { run } from '../package/run';
 import { makeLocks } from '../support/make-locks';
-import { RedisServer } from '../support/redis-server';
+import { freePort, RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
 import { blocksOf, readPage } from './pages';
 
@@ -21,6 +21,16 @@ const CREDITS = `
     await Promise.all([balances.credit('42', 5), balances.credit('43', 6).then(() => console.log('43 is done'))]);
     await app.close();
   });`;
+
+/** How long a credit takes, in the code that is pasted. */
+const SECTION_MS = 2_000;
+
+/** Calls the route as the README's `curl` does; the status of its answer. */
+async function credit(port: number): Promise<number> {
+  const [, path = ''] = /^curl -X POST localhost:3000(\S+)/m.exec(readPage('README.md').text) ?? [];
+  const { status } = await fetch(`http://localhost:${port}${path}`, { method: 'POST' });
+  return status;
+}
 
 let folder: string;
 let redis: RedisServer;
@@ -90,8 +100,13 @@ test.each(['esm', 'cjs'])(
     expect(credits.text()).toContain('42 gets 5');
     await store.close?.();
 
-    const server = start(join(shop, 'dist/main.js'), { PORT: '0' });
+    const port = await freePort();
+    const server = start(join(shop, 'dist/main.js'), { PORT: String(port) });
     await until('the application listens', () => server.text().includes('successfully started'), 60_000);
+    const began = performance.now();
+    const answers = await Promise.all([credit(port), credit(port)]);
+    expect(answers).toEqual([201, 201]);
+    expect(performance.now() - began).toBeGreaterThan(2 * SECTION_MS - 100);
     server.child.kill('SIGTERM');
     const [code, signal] = (await once(server.child, 'exit')) as [number | null, string | null];
     expect([code, signal]).toEqual([null, 'SIGTERM']);
