@@ -42,6 +42,6 @@ function print() {
 
 const sumOf = (files) => String(files.reduce((sum, file) => sum + linesOf(file), 0)).padStart(6);
 
-if (import.meta.url === pathToFileURL(argv[1]).href) {
+if (import.meta.url === pathToFileURL(argv[1] ?? '').href) {
   print();
 }

@@ -105,10 +105,6 @@ class LockServices extends Map<string, LockService> {
     await Promise.all([...this.values()].map(run));
   }
 
-  resign(): Promise<void> {
-    return this.all((service) => service.resign());
-  }
-
   shutdown(): Promise<void> {
     return this.all((service) => service.shutdown());
   }
@@ -235,7 +231,7 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
   async [ENDS_FIRST](): Promise<void> {
     // Nest has a mere prototype where the options are made for each request.
     if (#services in this) {
-      await Promise.all([this.#services.resign(), ...this.#candidates.map((candidate) => candidate.stop())]);
+      await Promise.all([this.#services.all((service) => service.resign()), ...this.#candidates.map((candidate) => candidate.stop())]);
     }
   }
 

@@ -17,12 +17,17 @@ import {
   type IncidentOptions,
   type ListOptions,
 } from './lock-operations.options.js';
-import type { LockService } from './lock.service.js';
 
 /** The facts that an operator sees of a held lock. Owner ids are never among them. */
 export interface LockInspection extends StoredLock {
   /** Calls of this process that wait for the lock behind another call of this process. */
   readonly waitingHere: number;
+}
+
+/** The `LockService` of a store, which finds those of the other stores. */
+interface Sibling {
+  readonly operations: LockOperations;
+  sibling(store: string, site: string): Sibling;
 }
 
 /**
@@ -31,10 +36,10 @@ export interface LockInspection extends StoredLock {
  */
 export class LockOperations {
   readonly #locks: Locks;
-  readonly #service: LockService;
+  readonly #service: Sibling;
 
   /** @internal `service` is that of the same store. */
-  constructor(locks: Locks, service: LockService) {
+  constructor(locks: Locks, service: Sibling) {
     this.#locks = locks;
     this.#service = service;
   }
@@ -57,9 +62,9 @@ export class LockOperations {
   async forceRelease(key: string, options: ForceReleaseOptions): Promise<boolean> {
     const site = siteOf('forceRelease');
     checkKey(key, site);
-    const given = (options as ForceReleaseOptions | null | undefined) ?? ({} as ForceReleaseOptions);
-    checkForceRelease(key, given, site);
-    return this.#locks.forceRelease(key, given.fence, given);
+    // The options have to be there, and JavaScript may leave them out.
+    checkForceRelease(key, options ?? {}, site);
+    return this.#locks.forceRelease(key, options.fence, options);
   }
 
   /**

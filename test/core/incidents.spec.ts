@@ -236,7 +236,10 @@ test('deadlocks are told by the process that gave way: of one process, and of se
 });
 
 test.each<[unknown, RegExp]>([
-  [{ since: 'yesterday' }, /^LockOperations\.incidents: since is 'yesterday', which is not a duration from 1 to \d+ ms\. Pass milliseconds/],
+  [
+    { since: 'yesterday' },
+    /^LockOperations\.incidents: since is 'yesterday', which is not a duration from 1 to \d+ ms\. Pass milliseconds/,
+  ],
   [{ from: '1h' }, /^LockOperations\.incidents: there is no option 'from'\. The options are: since\.$/],
 ])('options %j are refused', async (options, message) => {
   const call = locks.operations.incidents(options as IncidentOptions);

@@ -106,7 +106,10 @@ test('a store is down after the time that is asked for', async () => {
 });
 
 test.each<[unknown, RegExp]>([
-  [undefined, /^LockOperations\.indicate: the session is undefined\. Pass indicators\.check\('locks'\), .* @nestjs\/terminus 11 or later\.$/],
+  [
+    undefined,
+    /^LockOperations\.indicate: the session is undefined\. Pass indicators\.check\('locks'\), .* @nestjs\/terminus 11 or later\.$/,
+  ],
   ['locks', /the session is 'locks'\./],
   [new HealthIndicatorService(), /the session is an object of class HealthIndicatorService\./],
 ])('anything but a session is refused: %p', async (session, message) => {

@@ -35,8 +35,8 @@ let quietLines = 0;
 let prometheus: PrometheusServer;
 
 /**
- * Causes each fault of a store on servers of its own, and compares the observations with the row of the docs. `store` is
- * the heading of its table.
+ * Causes each fault of a store on servers of its own, and compares the observations with the row of the docs. `store`
+ * is the heading of its table.
  */
 export function describeFaults(store: string, faults: Faults): void {
   const rows = rowsOf(store);

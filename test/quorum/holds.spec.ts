@@ -12,7 +12,7 @@ describe('a hold that is in', () => {
     grants.add(hold, 'first vote', 1_000);
   });
 
-  /** What a server is told of it that denied it. */
+  /** The vote that a server which denied it is told. */
   function known(): Readonly<GrantedHold> | undefined {
     let told: Readonly<GrantedHold> | undefined;
     grants.mend(hold.id, {}, (facts) => {

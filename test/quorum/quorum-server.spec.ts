@@ -5,7 +5,7 @@ import { until } from '../support/until';
 
 test('the clock of a server is known from the first moment of a connection that was made anew: no vote may come late there', async () => {
   const redis = await RedisServer.start();
-  /** What its clock read, as far as that was known, whenever a connection was ready. */
+  /** The reading of its clock, as far as it was known, whenever a connection was ready. */
   const clocks: (number | undefined)[] = [];
   const server: QuorumServer = new QuorumServer(
     { source: sourceOf(redis.url) },

@@ -79,8 +79,9 @@ export class TransactionScope {
   }
 
   /**
-   * Wraps a function of a client, so that every transaction that it opens is followed: `client.transaction =
-   * scope.around(client.transaction)`. Not for a function that resolves while its transaction is open.
+   * Wraps a function of a client, so that every transaction that it opens is followed:
+   * `client.transaction = scope.around(client.transaction)`. Not for a function that resolves while its transaction is
+   * open.
    */
   around<Open extends (...args: never[]) => PromiseLike<unknown>>(open: Open): Open {
     checkFunction('TransactionScope.around', open, 'Pass the function that opens transactions, such as client.transaction.');

@@ -23,13 +23,13 @@ import type { Telemetry } from './telemetry.js';
 
 type LostEvent = Extract<LockEvent, { type: 'lost' }>;
 
-const FORCING = callerOf('', 'LockOperations.forceRelease', 'LockOperations.forceRelease');
+const FORCING = callerOf('', 'LockOperations.forceRelease');
 
 /** The lock and the caller that an event is about. */
 type Subject = Pick<Lease, 'key' | 'caller'>;
 
 /** A check of the health is about no key. */
-const CHECKING: Subject = { key: '', caller: callerOf('', 'LockOperations.health', 'LockOperations.health') };
+const CHECKING: Subject = { key: '', caller: callerOf('', 'LockOperations.health') };
 
 /** How many times a ttl a section may last while others wait, until that is worth a warning. */
 const LONG = 10;
@@ -82,7 +82,7 @@ export class Reporter implements LeaseEvents, EntryEvents {
       this.#answered(lease, true);
     }
     const { waitedMs, hasWaited } = entrant;
-    this.#publish({ type: 'acquired', ...this.#subject(lease), fence: lease.fence, waitedMs, contended: hasWaited }, lease);
+    this.#publish({ type: 'acquired', ...this.#ofLease(lease), waitedMs, contended: hasWaited }, lease);
     this.#entered(lease, lease.isJoined ? 'joined' : 'acquired');
   }
 
@@ -151,16 +151,16 @@ export class Reporter implements LeaseEvents, EntryEvents {
   }
 
   released(lease: Lease): void {
-    this.#publish({ type: 'released', ...this.#subject(lease), fence: lease.fence, heldMs: lease.heldMs }, lease);
+    this.#publish({ type: 'released', ...this.#heldLease(lease) }, lease);
   }
 
   /** `kept` says that its code had ended, and a transaction kept the lock. */
   lost(lease: Lease, reason: LostReason, kept: boolean): void {
-    this.#trouble({ type: 'lost', ...this.#subject(lease), fence: lease.fence, heldMs: lease.heldMs, reason, kept }, lease);
+    this.#trouble({ type: 'lost', ...this.#heldLease(lease), reason, kept }, lease);
   }
 
   endedLate(lease: Lease, thrown: unknown): void {
-    this.#trouble({ type: 'endedLate', ...this.#subject(lease), fence: lease.fence, heldMs: lease.heldMs, thrown });
+    this.#trouble({ type: 'endedLate', ...this.#heldLease(lease), thrown });
   }
 
   codeEnded(lease: Lease): void {
@@ -168,11 +168,11 @@ export class Reporter implements LeaseEvents, EntryEvents {
   }
 
   unreleased(lease: Lease): void {
-    this.#trouble({ type: 'unreleased', ...this.#subject(lease), fence: lease.fence, heldMs: lease.heldMs });
+    this.#trouble({ type: 'unreleased', ...this.#heldLease(lease) });
   }
 
   releaseFailed(lease: Lease, error: LockError): void {
-    this.#trouble({ type: 'releaseFailed', ...this.#subject(lease), fence: lease.fence, error }, lease);
+    this.#trouble({ type: 'releaseFailed', ...this.#ofLease(lease), error }, lease);
   }
 
   attemptFailed(lease: Lease, error: LockError): void {
@@ -199,7 +199,7 @@ export class Reporter implements LeaseEvents, EntryEvents {
 
   renewed(lease: Lease, margin: number): void {
     if (this.#watchers.length > 0 || lockChannel.hasSubscribers) {
-      this.#publish({ type: 'renewed', ...this.#subject(lease), fence: lease.fence, margin });
+      this.#publish({ type: 'renewed', ...this.#ofLease(lease), margin });
     }
   }
 
@@ -290,6 +290,14 @@ export class Reporter implements LeaseEvents, EntryEvents {
     } catch {
       // A broken log changes nothing for the locks.
     }
+  }
+
+  #heldLease(lease: Lease): EventOfLock & { readonly fence: number; readonly heldMs: number } {
+    return { ...this.#ofLease(lease), heldMs: lease.heldMs };
+  }
+
+  #ofLease(lease: Lease): EventOfLock & { readonly fence: number } {
+    return { ...this.#subject(lease), fence: lease.fence };
   }
 
   #subject({ key, caller }: Subject): EventOfLock {

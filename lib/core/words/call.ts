@@ -115,7 +115,7 @@ export function parseCall(options: LockOptions, defaults: CallDefaults, site: st
     reentry: reentry ?? 'context',
     ticket,
     skips,
-    caller: callerOf(by ?? '', site, name ?? site),
+    caller: callerOf(by ?? '', site, name),
   };
   // The module's maxHold ends code that runs too long, and minHold may well keep the lock for longer than that.
   if (maxHold !== undefined && call.minHoldMs > call.maxHoldMs) {

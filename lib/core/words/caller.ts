@@ -26,7 +26,7 @@ export function countByName(callers: Iterable<Caller>): ReadonlyMap<string, numb
 }
 
 /** `by` is empty where the call says nothing of itself. */
-export function callerOf(by: string, site: string, name: string): Caller {
+export function callerOf(by: string, site: string, name = site): Caller {
   return { by: by === '' ? THIS_PROCESS : `${THIS_PROCESS} ${by}`, site, name };
 }
 

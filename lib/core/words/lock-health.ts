@@ -17,9 +17,9 @@ export interface MemberHealth {
  */
 export interface StoreHealth {
   /**
-   * The product of the server, as far as the server shows it: `Redis`, `Valkey`, `KeyDB`, `Dragonfly`, `Redis
-   * Enterprise`, `PostgreSQL`, `CockroachDB`, `YugabyteDB`, `MariaDB`, `MySQL`, `TiDB`, `Vitess` or `Aurora`; for
-   * several servers, each product once. It has no version, since many people may read a health check.
+   * The product of the server, as far as the server shows it: `Redis`, `Valkey`, `KeyDB`, `Dragonfly`,
+   * `Redis Enterprise`, `PostgreSQL`, `CockroachDB`, `YugabyteDB`, `MariaDB`, `MySQL`, `TiDB`, `Vitess` or `Aurora`;
+   * for several servers, each product once. It has no version, since many people may read a health check.
    */
   readonly server?: string | undefined;
   /** How long the answer of the server took, in milliseconds; of several servers, the slowest answer. */

@@ -35,8 +35,8 @@ interface Pair {
 
 /**
  * The place where a process sleeps in the server while it waits: one connection of the pool waits for a named lock of
- * the server, the gate, which another connection holds. A process that hands a lock over ends this wait by `KILL
- * QUERY`, which every user may do for its own connections. A sleep that is ended too early costs one poll.
+ * the server, the gate, which another connection holds. A process that hands a lock over ends this wait by
+ * `KILL QUERY`, which every user may do for its own connections. A sleep that is ended too early costs one poll.
  *
  * It does not run `SLEEP`: all sleeping connections of a MariaDB server share one mutex, and two that are killed at the
  * same moment may hold it for two seconds. A connection that waits for a named lock has a mutex of its own.

@@ -22,8 +22,8 @@ END
 );
 
 /**
- * Deletes among the keys that begin with `prefix`. Reply: `[rows deleted, last key that was looked at, or NULL where
- * there are no more]`.
+ * Deletes among the keys that begin with `prefix`. Reply:
+ * `[rows deleted, last key that was looked at, or NULL where there are no more]`.
  */
 export const PURGE = operation(
   'purge',
