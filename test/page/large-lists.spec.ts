@@ -40,7 +40,7 @@ test(
       fleet.turnOver(LOCKS / 200, LOCKS / 400, Math.round(performance.now()));
       return fleet.answer(Math.round(performance.now()));
     };
-    Object.assign(locks, { survey: answer });
+    Object.assign(locks.operations, { survey: answer });
     const [whole = 0, ...changes] = (await surveysOf(url, 1 + FOLLOWING)).map((text) => Buffer.byteLength(text));
     process.stdout.write(`A survey of ${LOCKS} locks has ${whole} bytes; what followed had ${changes.join(', ')}.\n`);
     expect(changes.length).toBeGreaterThanOrEqual(FOLLOWING);

@@ -241,7 +241,7 @@ test('where keys are hidden, no description is in an answer, nor the text of an 
     yield { key: 'orphan:2', fence: 1, by, since: new Date(), remainingMs: 9_000, answers: false };
   };
   const list = () => Object.assign(found(), { leftOut: {} });
-  Object.assign(locks, { survey: async () => survey, list });
+  Object.assign(locks.operations, { survey: async () => survey, list });
   const { text } = await request(url).get('/locks/survey').expect(200);
   const search = await (await fetch(`${url}/locks/search?store=default`)).text();
   for (const answer of [text, search]) {

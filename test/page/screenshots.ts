@@ -27,7 +27,7 @@ async function shoot(page: Page, name: string): Promise<void> {
 const { app, locks, url } = await startApplication({ page: { actions: () => true } });
 const whole = surveyOfShop();
 const processes = whole.processes.filter(({ health }) => health?.status === 'up');
-Object.assign(locks, { survey: async () => ({ ...whole, processes, silent: [] }) });
+Object.assign(locks.operations, { survey: async () => ({ ...whole, processes, silent: [] }) });
 const browser = await startBrowser();
 for (const [name, hash, colorScheme] of PICTURES) {
   const { page } = await openPage(browser, `${url}/locks`, { colorScheme, viewport: { width: 1180, height: 700 } });

@@ -28,6 +28,7 @@ test('its sections are in the order in which a newcomer asks', () => {
   expect([...text.matchAll(/^## (.*)$/gm)].map(([, heading]) => heading)).toEqual([
     'Quick start',
     'Why this one',
+    'Beside other libraries',
     'When the lock is busy',
     'When the lease is lost',
     'When the store is away',
