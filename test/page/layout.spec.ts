@@ -36,7 +36,7 @@ let survey: () => Survey;
 
 beforeAll(async () => {
   running = await startApplication({ page: { actions: () => true, traceUrl: 'https://traces.example/trace/{trace}' } });
-  Object.assign(running.locks, { survey: async () => survey() });
+  Object.assign(running.locks.operations, { survey: async () => survey() });
   browser = await startBrowser();
 }, PATIENCE_MS);
 beforeEach(() => (survey = describedShop));

@@ -37,7 +37,7 @@ let survey: () => Survey | Promise<Survey>;
 
 beforeAll(async () => {
   running = await startApplication({ page: { actions: () => true } });
-  Object.assign(running.locks, { survey: async () => survey() });
+  Object.assign(running.locks.operations, { survey: async () => survey() });
   browser = await startBrowser();
 }, PATIENCE_MS);
 beforeEach(() => (survey = () => surveyOfShop()));
