@@ -21,7 +21,7 @@ import { throwIfAllFailed } from '../kit/all-failed.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { tooManyHolds } from '../kit/refusals.js';
 import { readBusy, readStored } from '../kit/replies.js';
-import { answeredOf, membersOf, PROBE_MS, worstOf } from '../kit/probe.js';
+import { answeredOf, membersOf, worstOf } from '../kit/probe.js';
 import { ServerClock } from '../kit/server-clock.js';
 import { processName } from '../kit/process-name.js';
 import { checkSource, isCluster, type RedisOrigin, type RedisSource } from './connection/redis-source.js';
@@ -201,15 +201,16 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   async health(): Promise<StoreHealth> {
     // WAIT answers for one server, and on a cluster each slot has another.
     const replication = this.#isCluster ? undefined : this.#replication;
-    const [answers, replicasConfirm, hearsTurns] = await Promise.all([
+    const [answers, replicasConfirm, isHeard] = await Promise.all([
       this.#connection.plain.probe(),
       replication?.isConfirmed(this.#keys.wake(this.process)),
-      this.#hearsTurns(),
+      // The server of the commands may be another one than that of the subscription. On a cluster messages are passed on.
+      this.#isCluster || this.#connection.plain.isHeard(this.#keys.wake(this.process)),
     ]);
     throwIfAllFailed(answers);
     return {
       ...worstOf(answeredOf(answers)),
-      hearsTurns,
+      hearsTurns: this.#wakeups.arrive && isHeard,
       replicasConfirm,
       members: membersOf(answers),
       evicts: this.#evicts,
@@ -244,17 +245,6 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     this.#wakeups.close();
     this.#connection.close();
     this.#replication?.close();
-  }
-
-  /**
-   * Whether messages reach this process. Commands may go to another server than the subscription: then nobody gets the
-   * messages.
-   */
-  async #hearsTurns(): Promise<boolean> {
-    const receivers = this.#wakeups.areCertain
-      ? await this.#connection.plain.publish(this.#keys, 'check', this.process, PROBE_MS).catch(() => undefined)
-      : undefined;
-    return receivers !== 0 && this.#wakeups.arrive;
   }
 
   /** Subscribes where that was not done: a store may be used without being opened. */

@@ -13,6 +13,7 @@ export class PlainCommands {
   readonly #ready: (limitMs: number) => Promise<Connection>;
   readonly #timeouts: CommandTimeouts;
   readonly #failures: ConnectionFailures;
+  #maySeeSubscribers = true;
 
   /**
    * `ready` resolves once commands that are given to the connection are sent, and rejects where the connection must not
@@ -82,13 +83,27 @@ export class PlainCommands {
 
   /**
    * Sends a message to a process; without a process, to all processes whose keys are in the same database, with the
-   * same prefix of the client. Resolves with how many connections to this server get it. Rejects with the error of the
-   * client, as where the user may not publish.
+   * same prefix of the client. Rejects with the error of the client, as where the user may not publish.
    */
-  async publish(keys: RedisKeys, message: string, process?: string, limitMs: number = LONGEST_COMMAND_MS): Promise<number> {
-    const connection = await this.#ready(limitMs);
+  async publish(keys: RedisKeys, message: string, process?: string): Promise<void> {
+    const connection = await this.#ready(LONGEST_COMMAND_MS);
     const channel = process === undefined ? channelOfDatabase(connection, keys.everybody) : keys.wake(process);
-    return Number(await this.#timeouts.bound(connection.publish(channel, message), limitMs));
+    await this.#timeouts.bound(connection.publish(channel, message), LONGEST_COMMAND_MS);
+  }
+
+  /** Whether anybody is subscribed to a channel at this server. True where the user may not ask, who is not asked again. */
+  async isHeard(channel: string): Promise<boolean> {
+    if (!this.#maySeeSubscribers) {
+      return true;
+    }
+    try {
+      const connection = await this.#ready(PROBE_MS);
+      const reply = await this.#timeouts.bound(connection.call('pubsub', 'numsub', channel), PROBE_MS);
+      return Number((reply as readonly unknown[])[1]) > 0;
+    } catch (error) {
+      this.#maySeeSubscribers = !isForbidden(error) && !isUnknownCommand(error);
+      return true;
+    }
   }
 
   /**
