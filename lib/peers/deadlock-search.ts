@@ -113,7 +113,9 @@ export class DeadlockSearch {
     }
   }
 
-  /** Bound to where the store was opened: the timer must not keep the context of the call that armed it. */
+  /**
+   * Bound to the context in which the store was opened: the timer must not keep the context of the call that armed it.
+   */
   readonly #look = AsyncResource.bind((): void => {
     this.#timer = undefined;
     const now = this.#parts.clock.monotonic();

@@ -10,8 +10,9 @@ export interface ProbeStep extends CycleCall {
 }
 
 /**
- * A message that goes from a waiting call to the holder of the lock that it waits for, from there to the locks that the
- * holder waits for, and so on. A probe that comes back has found a deadlock.
+ * A message that goes from a waiting call to the holder of the lock that it waits for, from there to the holders of the
+ * locks that this holder waits for, and so on. A probe that comes back has found a cycle. The cycle is a deadlock only
+ * if the probe comes back from its second lap too.
  */
 export interface Probe {
   readonly kind: 'probe';

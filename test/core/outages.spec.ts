@@ -17,8 +17,10 @@ class RefusingStore extends MemoryLockStore {
   said: StoreHealth = {};
   /** Whether checks get no answer. */
   isSilent = false;
+  readonly holds: HoldRecord[] = [];
 
   override async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
+    this.holds.push(hold);
     const refusal = this.refuses?.(hold.key);
     if (refusal) {
       throw refusal;
@@ -29,6 +31,11 @@ class RefusingStore extends MemoryLockStore {
       throw noAnswer(hold.key);
     }
     return granted;
+  }
+
+  override release(hold: HoldRecord): Promise<boolean> {
+    this.holds.push(hold);
+    return super.release(hold);
   }
 
   async health(): Promise<StoreHealth> {
@@ -93,6 +100,19 @@ describe('a store that refuses every call with what no retry mends', () => {
     expect(health).not.toHaveProperty('failure');
     expect(typesOf()).toEqual(['storeUnavailable', 'storeAnswered']);
     expect(troubles[1]).toMatchObject({ awayMs: 11_000 });
+  });
+
+  test('is tried with records that keep the promises of the contract', async () => {
+    store.refuses = (key) => (key === 'k' ? noRights(key) : undefined);
+    store.loses = 'health check';
+    await call();
+    await pass(3_000);
+    const tried = store.holds.filter(({ key }) => key === 'health check');
+    expect(tried.filter(({ unanswered }) => unanswered).length).toBeGreaterThan(0);
+    for (const hold of tried) {
+      expect(hold.owner).toMatch(/^[\w-]{22}$/);
+      expect(Object.isFrozen(hold)).toBe(true);
+    }
   });
 
   test('tells each call so at once that would wait, also where it has refused for long', async () => {

@@ -176,8 +176,8 @@ describe('a release that the store fails', () => {
   });
 
   test.each([
-    ['a tenth of the ttl', 5_000, everyMs(500, 12)],
-    ['a second at the most', 60_000, everyMs(1_000, 61)],
+    ['a tenth of the ttl', 5_000, [...everyMs(500, 12), 6_050, 6_655]],
+    ['a second at the most', 60_000, everyMs(1_000, 62)],
   ])('is repeated after %s, until no grant of it could live any more', async (_, ttl, expected) => {
     // Not at the moment 0 of the clock.
     await sleep(7_000);
@@ -197,15 +197,16 @@ describe('a release that the store fails', () => {
     expect(pauses[0]).toBe(100);
     expect(pauses).toEqual(pauses.toSorted((one, other) => one - other));
     expect(pauses.at(-1)).toBe(1_000);
-    expect(repeated.at(-1)).toBeGreaterThanOrEqual(60_000 - 1);
-    expect(repeated.at(-1)).toBeLessThan(61_000);
+    // A command that grants may be carried out for two seconds after its sender gave up.
+    expect(repeated.at(-1)).toBeGreaterThanOrEqual(61_000 - 1);
+    expect(repeated.at(-1)).toBeLessThan(62_000);
   });
 
   test('is repeated for as long as the lease where that is longer than a minute, and others may be inside by a ticket', async () => {
     store.onRelease = silent;
     await locks.withLock('k', { ttl: 100_000 }, (lock) => lock.makeTicket());
     await sleep(200_000);
-    expect(since(store.releases).at(-1)).toBe(100_000);
+    expect(since(store.releases).at(-1)).toBe(101_000);
   });
 
   test('is repeated once more at a shutdown, and never after it', async () => {

@@ -127,7 +127,8 @@ export class Contender {
     let reason: NotAcquiredReason | undefined = gaveUp ?? (clock.monotonic() >= acquisition.giveUpAt ? 'busy' : undefined);
     if (!reason && !line?.isNotified) {
       const outcome = await waiters.wait(lease.key, acquisition, recheckAt, line);
-      // Time for the next attempt; the last one is made when the call's time is over.
+      // Time for the next attempt. When the call's time is over, the last one is made, unless the last answer still
+      // stands.
       reason = outcome === 'admitted' || outcome === 'busy' ? undefined : outcome;
     }
     if (reason) {

@@ -3,8 +3,8 @@ import type { Cycle, CycleCall } from '../words/cycle-call.js';
 import type { Lease } from '../leases/lease.js';
 
 /**
- * The lock that a call waits for: the lease that has the key at the moment; undefined while the caller of that lease
- * still tries.
+ * The lock that a call waits for. `lease` is the lease that has the key at the moment; it is undefined while another
+ * call of this process still tries to acquire the key.
  */
 export interface Wanted {
   readonly lease: Lease | undefined;

@@ -31,6 +31,9 @@ export interface EntryEvents {
   attemptFailed(lease: Lease, error: LockError): void;
   reentered(lease: Lease, caller: Caller): void;
   ended(acquisition: Acquisition, refusal: unknown): void;
-  /** The code of a lost lease has ended after its caller had stopped waiting; `thrown` is its error. */
+  /**
+   * The code of a lost lease has ended after its caller had stopped waiting. `thrown` is the error of the code, unless
+   * that is the loss itself.
+   */
   endedLate(lease: Lease, thrown: unknown): void;
 }

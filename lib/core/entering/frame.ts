@@ -272,7 +272,10 @@ export class Frame extends CallNode implements HandledCall {
     return this.transaction?.hasEnded === false;
   }
 
-  /** Why the call is not in its locks any more, also where a transaction keeps them; undefined where it is. */
+  /**
+   * The loss or the release by which the call is not in its locks any more; undefined while it is in them. A call that
+   * was released is not in its locks, even if a transaction keeps them.
+   */
   #endedBy(): LockLostError | undefined {
     return this.expire() ?? this.#releasedBefore();
   }

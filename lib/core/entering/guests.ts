@@ -12,8 +12,8 @@ interface Guest {
 }
 
 /**
- * The leases of calls that came with tickets, one for each ticket of a call: locked calls inside such a call take turns
- * in one lease, as the children of a locked call do.
+ * The leases by which calls that came with tickets are in the locks of these tickets. Each ticket of a call has one
+ * lease. The locked calls inside such a call take turns in that lease, as the children of a locked call do.
  */
 export class Guests {
   readonly #lifecycle: Lifecycle;

@@ -23,7 +23,10 @@ export class LongSections {
     }
   }
 
-  /** Bound to where the store was opened: the timer must not keep the context of the call that armed it. */
+  /**
+   * Reports the sections that calls wait for, and arms the timer again while calls wait. Bound to the async context in
+   * which the store was opened: the timer must not keep the context of the call that armed it.
+   */
   readonly #check = AsyncResource.bind((): void => {
     this.#timer = undefined;
     for (const { lease } of this.#lines.contended) {

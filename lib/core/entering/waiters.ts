@@ -105,8 +105,8 @@ export class Waiters {
   }
 
   /**
-   * Waits in line for a lease that another call has. Throws `LockNotAcquiredError` where calls inside that lease wait
-   * for the waiting call.
+   * Waits in line for a lease that another call has. Throws `LockNotAcquiredError` at once where a call inside that
+   * lease waits, directly or through other calls, for the call that would wait here.
    */
   async waitFor(wanted: Wanted, key: string, acquisition: Acquisition, line: WaitingLine): Promise<WaitOutcome> {
     // A call that does not wait is part of no cycle.

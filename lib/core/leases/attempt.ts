@@ -95,8 +95,8 @@ function judge(reply: AcquireReply, sent: Moment, store: LockStore, lease: Lease
 }
 
 /**
- * A failure that is known is an answer, and so is the refusal of a ticket. Of others it is unknown whether the attempt
- * may still arrive.
+ * Notes whether an error is an answer of the store. A store error whose outcome is known is an answer, and so is the
+ * refusal of a ticket. After any other error the attempt counts as unanswered: it may still arrive.
  */
 function noteAnswer(lease: Lease, error: unknown): void {
   if (error instanceof LockStoreError ? !error.unknown : error instanceof LockLostError) {

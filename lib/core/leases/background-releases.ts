@@ -10,10 +10,10 @@ import type { HoldRecord, LockStore, Place } from '../seam/lock-store.js';
  */
 const SHARED_MS = 60_000;
 /**
- * For how long after its sender gave up a command that grants may still be carried out, in milliseconds:
- * `ServerClock.latest` sets this limit.
+ * For how long after its sender gave up a command that grants may still be carried out, in milliseconds. The limit of
+ * `ServerClock.latest` is a second, to which the time that the last reply took may add another one.
  */
-const LATEST_MS = 1_000;
+const LATEST_MS = 2_000;
 
 /**
  * Releases locks and places that must not stay, without a caller who waits: a late grant, an attempt of unknown
@@ -42,7 +42,8 @@ export class BackgroundReleases {
   }
 
   /**
-   * Gives up a place. One that stays, since the store does not answer, comes to its turn later and is then given up.
+   * Gives up a place, and does not repeat the command. If the store does not answer, the place may stay in the queue.
+   * It is then given up when the store notifies this process of its turn.
    */
   leave(key: string, { name }: Place): void {
     const { turns } = this.#store;

@@ -19,7 +19,10 @@ export interface LeaseKeeper extends Keeper {
   end(): readonly Lease[];
 }
 
-/** Gets the events of leases. It only looks: nothing that it throws or returns changes anything. */
+/**
+ * Gets the events of leases. Its methods return nothing, and must not throw: their callers do not catch. Failures and
+ * answers of the store also begin and end outages (`Outages`), which hold calls back.
+ */
 export interface LeaseEvents {
   /**
    * The parts that want to learn of successes. Nobody does where this list is empty and `lockChannel` has no

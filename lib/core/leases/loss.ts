@@ -11,7 +11,7 @@ interface LostLease {
   readonly heldMs: number;
 }
 
-/** The error of a lease that ended before its code did. */
+/** The error of a lease that ended before its code did, or before the transaction that kept it did. */
 export function lossOf({ key, calls, heldMs }: LostLease, cause: LossCause): LockLostError {
   const kept = calls.isOnlyKept ? ' Its code had ended, and the transaction around it had not: roll it back.' : '';
   return new LockLostError(

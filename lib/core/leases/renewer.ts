@@ -129,10 +129,12 @@ export class Renewer {
   }
 
   /**
-   * Renewals go first, and leave before any listener runs; the code is notified in the next turn of the event loop. So
-   * a listener of one lock, however slow, costs no other lock its lease.
+   * Renewals that are due are sent before any listener runs. Where one is sent, code is notified in a later turn of the
+   * event loop only. So a slow listener of one lock costs no other lock its lease, unless the listener blocks the event
+   * loop for longer than the rest of that lease.
    *
-   * Bound to where the store was opened: the timer must not keep the context of the call that armed it.
+   * Bound to the async context in which the store was opened: the timer must not keep the context of the call that
+   * armed it.
    */
   readonly #wake = AsyncResource.bind((): void => {
     this.#wakesAt = Infinity;

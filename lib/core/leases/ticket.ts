@@ -98,8 +98,8 @@ function decode(ticket: string): TicketEntry[] | undefined {
 }
 
 /**
- * Whether the position of a call's fence in the block of its lock is possible. A ticket that was tampered with must not
- * have another call's fence.
+ * Whether a value can be the position of a call's fence in the block of its lock: a whole number from 0 to below
+ * `MOST_FENCES`. So a ticket that was tampered with cannot have a fence further from the fence of its lock.
  */
 function isPosition(position: unknown): position is number {
   return Number.isInteger(position) && (position as number) >= 0 && (position as number) < MOST_FENCES;

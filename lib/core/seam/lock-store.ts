@@ -68,8 +68,8 @@ export interface Busy {
   /** Who holds the lock; an empty `by` means that nobody is known to. */
   readonly holder: LockHolder;
   /**
-   * In how many milliseconds to ask again at the latest, where the store notifies a process of its turn. Without it
-   * core polls.
+   * In how many milliseconds core asks again at the latest. Core asks earlier if the store notifies the process of its
+   * turn, or if the lease of the holder ends before. Without it core polls.
    */
   readonly recheckMs?: number | undefined;
 }

@@ -59,7 +59,9 @@ export class TimeLimits {
     }
   }
 
-  /** Bound to where the store was opened: the timer must not keep the context of the call that armed it. */
+  /**
+   * Bound to the context in which the store was opened: the timer must not keep the context of the call that armed it.
+   */
   readonly #sweep = AsyncResource.bind((): void => {
     this.#timer = undefined;
     const now = this.#clock.monotonic();

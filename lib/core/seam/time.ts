@@ -5,8 +5,8 @@ export interface Clock {
   /** Milliseconds that only grow; stands still while the machine is suspended. Decides about leases. */
   monotonic(): number;
   /**
-   * Milliseconds since 1970; may jump, and runs on while the machine is suspended. Past the end of a lease it casts
-   * doubt on it.
+   * Milliseconds since 1970; may jump, and runs on while the machine is suspended. A lease is in doubt when this clock
+   * is past the end of the lease.
    */
   wall(): number;
 }

@@ -4,8 +4,9 @@ import { leastLimitOf } from './time.js';
 import type { AcquireReply, HoldRecord, LockStore, Messages, Operator, Place, Tickets, Turns } from './lock-store.js';
 
 /**
- * Answers for a call to a store, which may take `limitMs`, or a second where `limitMs` is undefined. `operation` is
- * undefined for the questions of operators and health checks, and for the part of an exchange that is answered later.
+ * Wraps one call to a store: gets the store's promise, and returns the promise that core gets in its place. The call
+ * may take `limitMs`, or a second where `limitMs` is undefined. `operation` is undefined for commands of operators, for
+ * messages, for health checks, and for the reply of an exchange that comes later than its release.
  */
 export type AroundCall = <T>(answer: Promise<T>, operation: StoreOperation | undefined, key: string, limitMs?: number) => Promise<T>;
 

@@ -10,8 +10,8 @@ export type DebugNote =
   | (EventOfLock & { readonly type: 'failedAgain'; readonly error: Error });
 
 /**
- * One line: the key, what happened to it, the details, and the caller. `by` has the process and the site; the name is
- * for counting only.
+ * One line: what happened, the key, the details, the caller and the store. The line leaves out `process` and `site`,
+ * since `by` has both; and `name`, which is for counting calls only.
  */
 export function debugLine(note: DebugNote): string {
   const { type, store, key, by, name: _name, process: _process, site: _site, ...details } = note;

@@ -55,8 +55,9 @@ interface ReporterParts {
 /** Reports the events of the locks of one store. Nothing that it calls can stop a release. */
 export class Reporter implements LeaseEvents, EntryEvents {
   /**
-   * Not empty while something wants events: the parts that follow calls, and the outages while there is one. Where this
-   * list is empty and `lockChannel` has no subscribers, successes need not be reported.
+   * The parts that want to learn of successes: telemetry, the debug log and the recorder of calls. During an outage
+   * also `outages`, since an answer ends it. Where this list is empty and `lockChannel` has no subscribers, successes
+   * need not be reported.
    */
   readonly watchers: readonly unknown[];
   readonly #parts: ReporterParts;

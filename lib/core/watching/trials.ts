@@ -1,5 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { asLockError, LockStoreError, type LockError } from '../words/errors.js';
 import type { HoldRecord, LockStore } from '../seam/lock-store.js';
 import { LONGEST_COMMAND_MS } from '../seam/time.js';
@@ -18,9 +18,9 @@ interface TrialParts {
 }
 
 /**
- * Tries, while a store fails, whether it grants again: a key of its own each second, which no call waits for. So an
- * outage ends when the store is back, and not with the next call; and it goes on as long as the store refuses, also
- * where nobody calls.
+ * Tries once a second, while a store fails attempts, whether it answers them again: it acquires the key `health check`,
+ * which no call waits for. So an outage ends when the store is back, and not only with the next call. The outage also
+ * lasts as long as the store refuses, even if no call asks it.
  */
 export class Trials {
   readonly #parts: TrialParts;
@@ -36,7 +36,9 @@ export class Trials {
     this.#timer ??= setTimeout(this.#run, EVERY_MS).unref();
   }
 
-  /** Bound to where the store was opened: the timer must not keep the context of the call that armed it. */
+  /**
+   * Bound to the context in which the store was opened: the timer must not keep the context of the call that armed it.
+   */
   readonly #run = AsyncResource.bind((): void => {
     if (!this.#parts.lifecycle.isClosing) {
       this.#parts.lifecycle.inBackground(this.#try());
@@ -60,7 +62,7 @@ export class Trials {
         reporter.checkFailed(failure, true);
       }
       if (failure instanceof LockStoreError && failure.unknown) {
-        await store.release({ ...hold, unanswered: true }).catch(() => undefined);
+        await store.release(Object.freeze({ ...hold, unanswered: true })).catch(() => undefined);
       }
     }
     this.#timer = undefined;
@@ -71,9 +73,10 @@ export class Trials {
 }
 
 function newHold(): HoldRecord {
-  return {
+  return Object.freeze({
     key: 'health check',
-    owner: randomUUID(),
+    // 128 random bits in the 22 characters that a store is promised.
+    owner: randomBytes(16).toString('base64url'),
     id: randomUUID(),
     fence: 0,
     fences: 1,
@@ -82,5 +85,5 @@ function newHold(): HoldRecord {
     lingering: false,
     unanswered: false,
     by: 'health check',
-  };
+  });
 }

@@ -17,6 +17,7 @@ export function readAttempt(reply: unknown): AttemptReply {
 
 /**
  * Reads `[remaining ms, by, held ms, rank, 1 if it is new in the queue, place that the lock is reserved for or '']`.
+ * The server's time may follow.
  */
 export function readBusy(reply: readonly unknown[]): BusyReply {
   const [remainingMs, by, heldMs, rank, joined, turn] = reply;

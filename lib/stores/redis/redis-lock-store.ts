@@ -204,7 +204,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     const [answers, replicasConfirm, isHeard] = await Promise.all([
       this.#connection.plain.probe(),
       replication?.isConfirmed(this.#keys.wake(this.process)),
-      // The server of the commands may be another one than that of the subscription. On a cluster messages are passed on.
+      // The server of the commands may be another one than that of the subscription. A cluster passes messages on.
       this.#isCluster || this.#connection.plain.isHeard(this.#keys.wake(this.process)),
     ]);
     throwIfAllFailed(answers);

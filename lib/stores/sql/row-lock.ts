@@ -6,8 +6,8 @@ import { checkLiteralKeys } from '../../core/words/lock-key.js';
 export const PLACE = 'withRowLock';
 
 /**
- * The keys, and how long to wait for them. Throws `LockConfigurationError` for arguments that cannot be used. `noun`:
- * the kind of client, for messages.
+ * Checks the arguments of `withRowLock`. Returns the keys, and how long to wait for them. Throws
+ * `LockConfigurationError` for arguments that cannot be used. `noun` names the kind of client in messages.
  */
 export function checkRowLock<Options extends { readonly wait?: Duration | undefined }>(
   client: unknown,

@@ -2,10 +2,11 @@ import type { Busy } from '../../../core/seam/lock-store.js';
 import type { Refusal } from './replies.js';
 
 /**
- * How soon the process that has waited longest asks again, and the next process, and how seldom at most, in
- * milliseconds.
+ * The shortest pause before the process that has waited longest asks again, and before the next process does, in
+ * milliseconds. Jitter makes each pause up to one half shorter.
  */
 const SOON_MS = [10, 20] as const;
+/** The longest of these pauses, in milliseconds. */
 const LONGEST_SOON_MS = 250;
 
 /**

@@ -91,7 +91,9 @@ export class PlainCommands {
     await this.#timeouts.bound(connection.publish(channel, message), LONGEST_COMMAND_MS);
   }
 
-  /** Whether anybody is subscribed to a channel at this server. True where the user may not ask, who is not asked again. */
+  /**
+   * Whether anybody is subscribed to a channel at this server. True where the user may not ask, who is not asked again.
+   */
   async isHeard(channel: string): Promise<boolean> {
     if (!this.#maySeeSubscribers) {
       return true;

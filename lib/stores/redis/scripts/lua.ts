@@ -151,7 +151,7 @@ export const ATTEMPT = {
  * queue; where `turn` is nil, lock and queue are looked at. A grant is refused where the server's time is after
  * `latest`, and where the fence would be higher than JavaScript can count.
  *
- * The path without contention comes first, and defines no function.
+ * Without contention, one EXISTS leads to the last lines: no function is defined then.
  */
 export const ATTEMPT_BODY = `
 if not turn and redis.call('EXISTS', lock, done, queue) > 0 then

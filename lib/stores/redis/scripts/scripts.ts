@@ -4,8 +4,9 @@ import { ATTEMPT, ATTEMPT_BODY, HAND_OVER, HOLD_FIELD, HOLDS, LEASE_FUNCTIONS, N
 import { script, scriptForEach } from './script.js';
 
 /**
- * The operations of the Redis store, one script each. Every script may run twice and answers the second time as it did
- * the first; in each, the first write is one that a full or restricted server accepts or refuses whole.
+ * The operations of the Redis store, one script each. Every script may run twice, and answers the second time as it did
+ * the first; a release does so where a done mark is left. In each script, the first write is one that a full or
+ * restricted server accepts or refuses whole.
  *
  * | key | content |
  * |---|---|
@@ -139,8 +140,8 @@ end
 );
 
 /**
- * Takes a hold out; the last one hands the lock over, or deletes it. The done mark keeps the first answer, and refuses
- * an acquire of the same hold that comes late.
+ * Takes a hold out; the last one hands the lock over, or deletes it. A done mark, where one is left, keeps the first
+ * answer, and refuses an acquire of the same hold that comes late.
  *
  * Reply: 1, or 0 where the hold was no longer in.
  */

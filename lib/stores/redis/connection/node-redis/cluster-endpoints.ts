@@ -61,8 +61,9 @@ export class ClusterEndpoints {
 }
 
 /**
- * A cluster client makes clients of single servers, each of which can be duplicated with other options. This cluster
- * client has no options for its nodes.
+ * A client for a single server, which each endpoint duplicates with its own options. A cluster client makes such
+ * clients itself, so a duplicate of the given cluster client makes this one. The duplicate has no options for its
+ * nodes, and connects to none.
  */
 function clientOf(source: NodeRedisCluster): NodeRedisClient {
   const duplicate = source.duplicate.bind(source) as (overrides: object) => {

@@ -68,7 +68,10 @@ export class ClusterNodes {
     return this.#nodes.get(address) ?? this.#join(address);
   }
 
-  /** Bound to where the store was opened: a connection must not keep the context of the call that needed it first. */
+  /**
+   * Bound to the context in which the store was opened: a connection must not keep the context of the call that needed
+   * it first.
+   */
   readonly #join = AsyncResource.bind((address: string): NodeRedisConnection => {
     const node = this.#connection(this.#endpoints.node(address), address);
     if (this.#closed) {
