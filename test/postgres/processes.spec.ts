@@ -121,7 +121,7 @@ describe('a process that is killed', () => {
   });
 });
 
-test('a process that is stopped for longer than its lease knows when it goes on, and leaves the next owner alone', async () => {
+test('a process that is stopped for longer than its lease knows when it goes on, and leaves the next owner alone (SIGSTOP)', async () => {
   const holder = await startHolder(server.url, 'k', 800);
   children.push(holder.child);
   stopProcess(holder.child.pid as number);

@@ -205,7 +205,7 @@ describe('other processes', () => {
     expect(fence).toBeGreaterThan(holder.fence);
   });
 
-  test('a process paused past its lease knows at once on resume that it lost the lock', async () => {
+  test('a process paused past its lease knows at once on resume that it lost the lock (SIGSTOP)', async () => {
     const holder = await startHolder(server.url, 'k', 1_000);
     stopProcess(holder.child.pid as number);
     const fence = await locks.withLock('k', { wait: 10_000 }, (lock) => lock.fence);

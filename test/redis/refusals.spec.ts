@@ -41,7 +41,7 @@ describe('a server that refuses', () => {
     },
   );
 
-  testInWorld('a replica is tried again within the wait, then the error names the cause', async ({ server, locks }) => {
+  testInWorld('READONLY: a replica is tried again within the wait, then the error names the cause', async ({ server, locks }) => {
     await server.client.replicaof('127.0.0.1', '1');
     await expect(locks.acquire('k', { wait: 0 })).rejects.toThrow(saying(/READONLY/));
     const waiting = locks.withLock('k', { wait: 10_000 }, () => 1);
@@ -337,7 +337,7 @@ describe('access control', () => {
     await own.close();
   });
 
-  testInWorld('a key outside of the rights is named as a key', async (world) => {
+  testInWorld('NOPERM: a key outside of the rights is named as a key', async (world) => {
     await expect(connectAs(world, '~other:*', '&lock:wake:*', ...RIGHTS)).rejects.toThrow(
       saying(/one of the keys.*Grant the keys ~<prefix>:\*/),
     );
