@@ -104,10 +104,10 @@ describe('a store that refuses every call with what no retry mends', () => {
 
   test('is tried with records that keep the promises of the contract', async () => {
     store.refuses = (key) => (key === 'k' ? noRights(key) : undefined);
-    store.loses = 'health check';
+    store.loses = 'nestjs-distributed-lock:health';
     await call();
     await pass(3_000);
-    const tried = store.holds.filter(({ key }) => key === 'health check');
+    const tried = store.holds.filter(({ key }) => key === 'nestjs-distributed-lock:health');
     expect(tried.filter(({ unanswered }) => unanswered).length).toBeGreaterThan(0);
     for (const hold of tried) {
       expect(hold.owner).toMatch(/^[\w-]{22}$/);
@@ -137,12 +137,12 @@ describe('a store that refuses every call with what no retry mends', () => {
   });
 
   test('keeps no lock of an attempt that nobody called, granted without an answer', async () => {
-    store.loses = 'health check';
+    store.loses = 'nestjs-distributed-lock:health';
     store.refuses = (key) => (key === 'k' ? noRights(key) : undefined);
     await call();
     await pass(1_000);
     expect(store.lost).toBe(1);
-    expect(await store.inspect('health check')).toBeNull();
+    expect(await store.inspect('nestjs-distributed-lock:health')).toBeNull();
   });
 
   test('counts as well where it rejects with an error that is none of a lock', async () => {
@@ -203,7 +203,7 @@ test('what tries the store leaves nothing behind, and stops with the outage and 
   await call();
   store.refuses = undefined;
   await pass(1_000);
-  expect(await store.inspect('health check')).toBeNull();
+  expect(await store.inspect('nestjs-distributed-lock:health')).toBeNull();
   expect(jest.getTimerCount()).toBe(0);
   store.refuses = noAnswer;
   await call();

@@ -18,7 +18,7 @@ interface TrialParts {
 }
 
 /**
- * Tries once a second, while a store fails attempts, whether it answers them again: it acquires the key `health check`,
+ * Tries once a second, while a store fails attempts, whether it answers them again: it acquires a key of its own,
  * which no call waits for. So an outage ends when the store is back, and not only with the next call. The outage also
  * lasts as long as the store refuses, even if no call asks it.
  */
@@ -74,7 +74,7 @@ export class Trials {
 
 function newHold(): HoldRecord {
   return Object.freeze({
-    key: 'health check',
+    key: 'nestjs-distributed-lock:health',
     // 128 random bits in the 22 characters that a store is promised.
     owner: randomBytes(16).toString('base64url'),
     id: randomUUID(),
