@@ -79,10 +79,7 @@ export class SqliteLockStore implements LockStore, Tickets {
     });
   }
 
-  /**
-   * Makes the lease longer for a hold that is in its lock; sets it for a hold that lingers alone. False where the hold
-   * is not in its lock.
-   */
+  /** Lengthens the lease of a hold that is in its lock; sets it where the hold lingers alone. False for other holds. */
   #extend({ id, key, owner, fence, ttlMs, lingering }: HoldRecord, now: number): boolean {
     const name = this.#name({ key });
     const holds = this.#query('SELECT id FROM holds WHERE name = ? AND owner = ? AND fence = ?', name, owner, fence) as { id: string }[];
@@ -119,10 +116,7 @@ export class SqliteLockStore implements LockStore, Tickets {
     return this.#database?.prepare(sql).all(...values) as Row[];
   }
 
-  /**
-   * One transaction, in which nothing is left of expired locks. Tries again where it was refused, since another process
-   * writes.
-   */
+  /** One transaction, without expired locks. Tries again where it was refused, since another process writes. */
   async #write<T>({ key, limitMs }: HoldRecord, work: (now: number) => T): Promise<T> {
     const giveUpAt = performance.now() + limitMs - RETRY_MS;
     for (;;) {

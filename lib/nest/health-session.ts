@@ -25,7 +25,7 @@ export function checkSession(session: unknown): asserts session is HealthSession
     throw wrongOption(
       'LockOperations.indicate: the session',
       session,
-      "Pass indicators.check('locks'), where indicators is the HealthIndicatorService of @nestjs/terminus 11 or later.",
+      "Pass check('locks') of a HealthIndicatorService of @nestjs/terminus 11 or later.",
     );
   }
 }

@@ -133,7 +133,7 @@ class LockServices extends Map<string, LockService> {
     },
     // Made once whatever the options inject, so Nest calls its hook.
     {
-      provide: 'check of LockServices',
+      provide: checkMadeOnce,
       inject: [ModulesContainer],
       useFactory: (modules: ModulesContainer) => ({ onModuleInit: () => checkMadeOnce(modules) }),
     },
@@ -186,7 +186,7 @@ export class LockModule extends ConfigurableModuleClass implements OnApplication
       const stores = names.map((name) => [name, new MemoryLockStore({ expires: false })] as const);
       return LockModule.forRoot({ stores: Object.fromEntries(stores) });
     }
-    const cure = 'Pass new LockTesting(), which nestjs-distributed-lock/testing exports.';
+    const cure = 'Pass new LockTesting() of nestjs-distributed-lock/testing.';
     checkMethods('LockModule.forTesting: controller', controller, ['storesFor'], cure);
     const {
       providers = [],

@@ -108,7 +108,7 @@ test('a store is down after the time that is asked for', async () => {
 test.each<[unknown, RegExp]>([
   [
     undefined,
-    /^LockOperations\.indicate: the session is undefined\. Pass indicators\.check\('locks'\), .* @nestjs\/terminus 11 or later\.$/,
+    /^LockOperations\.indicate: the session is undefined\. Pass check\('locks'\) of a HealthIndicatorService of @nestjs\/terminus 11 or later\.$/,
   ],
   ['locks', /the session is 'locks'\./],
   [new HealthIndicatorService(), /the session is an object of class HealthIndicatorService\./],

@@ -1,5 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { asLockError, LockStoreError, type LockError } from '../words/errors.js';
 import type { HoldRecord, LockStore } from '../seam/lock-store.js';
 import { LONGEST_COMMAND_MS } from '../seam/time.js';
@@ -10,6 +10,8 @@ import type { Reporter } from './reporter.js';
 const EVERY_MS = 1_000;
 /** The lease of a trial: it ends one whose release is lost, in milliseconds. */
 const TTL_MS = 4_000;
+
+const KEY = 'nestjs-distributed-lock:health';
 
 interface TrialParts {
   readonly store: LockStore;
@@ -74,9 +76,9 @@ export class Trials {
 
 function newHold(): HoldRecord {
   return Object.freeze({
-    key: 'nestjs-distributed-lock:health',
-    // 128 random bits in the 22 characters that a store is promised.
-    owner: randomBytes(16).toString('base64url'),
+    key: KEY,
+    // A store is promised 22 characters.
+    owner: randomUUID().slice(14),
     id: randomUUID(),
     fence: 0,
     fences: 1,
@@ -84,6 +86,6 @@ function newHold(): HoldRecord {
     limitMs: LONGEST_COMMAND_MS,
     lingering: false,
     unanswered: false,
-    by: 'health check',
+    by: KEY,
   });
 }
