@@ -4,6 +4,8 @@ import { dirname, join } from 'node:path';
 import * as ts from 'typescript';
 
 const NEST = '@nestjs/common @nestjs/core rxjs';
+/** The files beside the rooms of Nest that decorators are made of. */
+const SERVICE = 'lib/nest/lock.service lib/nest/lock-service.options lib/nest/refused-call lib/nest/injection-token lib/nest/current-lock';
 const SQL = 'lib/core lib/stores/kit lib/stores/sql';
 const CONTRACT = 'lib/core/seam/lock-store lib/core/words/errors lib/store-contract';
 
@@ -26,7 +28,7 @@ export const ROOMS: Readonly<Record<string, string>> = {
   'lib/nest': `lib/core lib/leader lib/peers lib/locks lib/stores/memory lib/nest/application lib/nest/methods ${NEST}`,
   'lib/nest/application': 'lib/core @nestjs/common @nestjs/core',
   'lib/nest/keys': 'lib/core acorn',
-  'lib/nest/methods': `lib/core lib/leader lib/nest/* lib/nest/keys lib/nest/application ${NEST}`,
+  'lib/nest/methods': `lib/core lib/leader ${SERVICE} lib/nest/keys lib/nest/application/made-by-nest ${NEST}`,
   'lib/stores/kit': 'lib/core',
   'lib/stores/memory': 'lib/core lib/stores/kit',
   'lib/stores/sql': 'lib/core lib/stores/kit',

@@ -71,6 +71,7 @@ describe('the checker finds a planted import', () => {
     ['a store, of Nest', 'lib/stores/redis', 'lib/nest/lock.module'],
     ['the locks of one store, of a store', 'lib/locks.ts', 'lib/stores/kit/lock-table'],
     ['the library, of the console', 'lib', 'console/cli/main'],
+    ['decorators, of the module', 'lib/nest/methods', 'lib/nest/lock.module'],
     ['a rule of the contract, of core', 'lib/store-contract/rules', 'lib/core/leases/lease'],
     ['the command line, of Nest', 'console/cli', 'lib/nest/lock.service'],
     ['the page, of its front end', 'console/page', 'console/page/app/main'],

@@ -108,7 +108,19 @@ test('the smallest rights are enough, without +ping and +info too', async () => 
   expect(health).toMatchObject({ status: 'up', hearsTurns: true });
   expect(health).not.toHaveProperty('evicts');
   expect(JSON.stringify(health)).not.toMatch(/secret|locker|127\.0\.0\.1/);
+  await locks.operations.health();
+  // Each refusal stands in the log of the server: it is asked once who hears.
+  expect(await server.client.info('commandstats')).toMatch(/cmdstat_pubsub(\|numsub)?:.*rejected_calls=1,/);
   skipped.mockRestore();
+});
+
+test('a keyPrefix of the client stands before no channel', async () => {
+  const client = new Redis({ port: server.port, keyPrefix: 'app:', lazyConnect: true });
+  const store = new RedisLockStore(client);
+  stores.push(store);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  expect(await healthWith(makeLocks(store))).toMatchObject({ status: 'up', hearsTurns: true });
+  client.disconnect();
 });
 
 test('a server that is gone is degraded at first, and down when it has been gone for long; and up again', async () => {

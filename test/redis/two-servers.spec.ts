@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { oneServerFindings } from '../../console/cli/doctor/one-server';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
 import { cli, cliUntil } from '../support/cli';
 import { healthWith } from '../support/health-with';
@@ -41,6 +42,14 @@ describe('an address that leads to two servers by turns, each of which takes wri
       /FAIL +server: address: It leads to 2 servers, .* two owners may have one lock\. Give the address of one of them/,
     );
     expect((await cli({ LOCKS_REDIS: servers[0]?.url }, ['doctor'])).out).toMatch(/ok +server: address: It leads to one server\./);
+  });
+
+  test('a product whose servers have one set of data, and a server that may not say who it is, are not judged', async () => {
+    const source = { host: '127.0.0.1', port };
+    const info = 'redis_version:7.4.0\r\nrole:master\r\nrun_id:of-none\r\n';
+    expect(await oneServerFindings(source, info, 'server')).toEqual([expect.objectContaining({ level: 'FAIL' })]);
+    expect(await oneServerFindings(source, `${info}rlec_version:7.4.2\r\n`, 'server')).toEqual([]);
+    expect(await oneServerFindings(source, '', 'server')).toEqual([]);
   });
 
   test('health says that messages do not arrive: they go to the one, and are awaited at the other', async () => {

@@ -101,7 +101,7 @@ export class PlainCommands {
     try {
       const connection = await this.#ready(PROBE_MS);
       const reply = await this.#timeouts.bound(connection.call('pubsub', 'numsub', channel), PROBE_MS);
-      return Number((reply as readonly unknown[])[1]) > 0;
+      return Number((reply as readonly unknown[])[1]) !== 0;
     } catch (error) {
       this.#maySeeSubscribers = !isForbidden(error) && !isUnknownCommand(error);
       return true;
