@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { setImmediate } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { LockConfigurationError, LockModule, LockOperations, LockService, MemoryLockStore } from 'nestjs-distributed-lock';
@@ -36,6 +37,19 @@ describe('LockOperations', () => {
         detail: expect.stringMatching(/^LockOperations\.of: there is no store 'archive'\. The stores are: default, reports\./) as unknown,
       }),
     );
+    await module.close();
+  });
+
+  test('is given to nobody before its store is open', async () => {
+    let isOpen = false;
+    const open = async () => {
+      await setImmediate();
+      isOpen = true;
+    };
+    const store = Object.assign(new MemoryLockStore(), { open });
+    const asks = { provide: 'asks', inject: [LockOperations], useFactory: () => isOpen };
+    const module = await Test.createTestingModule({ imports: [LockModule.forRoot({ store })], providers: [asks] }).compile();
+    expect(module.get('asks')).toBe(true);
     await module.close();
   });
 

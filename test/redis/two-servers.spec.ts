@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { oneServerFindings } from '../../console/cli/doctor/one-server';
 import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
@@ -7,6 +8,7 @@ import { cli, cliUntil } from '../support/cli';
 import { healthWith } from '../support/health-with';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
+import { until } from '../support/until';
 
 describe('an address that leads to two servers by turns, each of which takes writes', () => {
   let servers: readonly RedisServer[];
@@ -55,7 +57,14 @@ describe('an address that leads to two servers by turns, each of which takes wri
   test('health says that messages do not arrive: they go to the one, and are awaited at the other', async () => {
     const store = new RedisLockStore({ host: '127.0.0.1', port });
     await store.open({ prefix: 'lock', warn: () => undefined });
-    expect(await healthWith(makeLocks(store), 'polls')).toMatchObject({ status: 'degraded', hearsTurns: false });
+    const locks = makeLocks(store);
+    const channels = async () => (await Promise.all(servers.map(({ client }) => client.pubsub('CHANNELS', 'lock:wake:*')))).flat();
+    await until('a subscription', async () => (await channels()).length > 0);
+    // The process has to learn of it: without one, messages do not arrive either.
+    await sleep(500);
+    for (let check = 0; check < 3; check++) {
+      expect(await healthWith(locks, 'polls')).toMatchObject({ status: 'degraded', hearsTurns: false });
+    }
     await store.close();
   });
 });
