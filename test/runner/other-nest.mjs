@@ -103,7 +103,9 @@ try {
     run(process.execPath, ['--experimental-vm-modules', jest, '--runTestsByPath', ...suites], workspace);
   } finally {
     mkdirSync('.cache', { recursive: true });
-    cpSync(join(workspace, '.cache/summary-test-nest'), `.cache/summary-test-nest-${major}`, { force: true });
+    for (const kind of ['summary', 'failed']) {
+      cpSync(join(workspace, `.cache/${kind}-test-nest`), `.cache/${kind}-test-nest-${major}`, { force: true });
+    }
   }
 } finally {
   rmSync(folder, { recursive: true, force: true });

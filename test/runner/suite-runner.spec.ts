@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -137,6 +137,11 @@ describe('a test that fails', () => {
   test('and was not stopped for longer than it allows fails at once', async () => {
     const wrong = await runFixtures(['fails']);
     expect(runsOf(wrong, 'fails')).toBe(1);
+    // .ci/run prints these lines last.
+    const file = readdirSync(wrong.notes).find((name) => name.startsWith('failed-')) ?? '';
+    const failed = readFileSync(join(wrong.notes, file), 'utf8');
+    expect(failed).toMatch(/^test\/runner\/fixtures\/fails\.fixture\.ts: fails\n {4}Error: expect/);
+    expect(failed).toContain('Expected: "right"');
     expect(wrong.output).toMatch(/^0 passed, 1 failed$/m);
     expect(wrong.code).toBe(1);
   });

@@ -1,6 +1,7 @@
-// Prints the line that people and CI look for, and keeps it, so that .ci/run can add up the runs.
+// Prints the line that people and CI look for, and keeps it and what failed, so that .ci/run can add up the runs.
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { SERVERS, versionOf } from '../../scripts/fetched-servers.mjs';
 
 export default class SummaryReporter {
@@ -26,6 +27,20 @@ export default class SummaryReporter {
     mkdirSync(this.#folder, { recursive: true });
     const script = process.env.npm_lifecycle_event?.replace(':', '-') ?? 'jest';
     writeFileSync(join(this.#folder, `summary-${script}`), `${line}\n`);
+    writeFileSync(join(this.#folder, `failed-${script}`), results.testResults.map(failuresOf).join(''));
     console.log(line);
   }
+}
+
+/** Each test of the suite that failed, or the suite itself, with the first lines of its reason. */
+function failuresOf({ testFilePath, testResults, testExecError }) {
+  const failed = testResults.filter(({ status }) => status === 'failed');
+  const names = failed.map(({ fullName, failureMessages }) => [fullName, failureMessages.join('\n')]);
+  const reasons = testExecError ? [...names, ['the suite itself', testExecError.message ?? '']] : names;
+  return reasons.map(([name, reason]) => `${relative('.', testFilePath)}: ${name}\n${beginningOf(reason)}\n`).join('');
+}
+
+/** Without colours, and short enough that a log which is cut has them all. */
+function beginningOf(reason) {
+  return stripVTControlCharacters(reason).split('\n').slice(0, 12).map((line) => `    ${line.slice(0, 200)}`).join('\n'); // prettier-ignore
 }

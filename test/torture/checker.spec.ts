@@ -5,7 +5,7 @@ import { checkConnections } from './checks/connections';
 import { checkFences } from './checks/fences';
 import { checkHonesty } from './checks/honesty';
 import { checkLeaders } from './checks/leaders';
-import { checkLiveness } from './checks/liveness';
+import { checkLiveness, hasLongerLease } from './checks/liveness';
 import { checkOrder } from './checks/order';
 import { checkOverlap } from './checks/overlap';
 import { checkRegisters, controlOf } from './checks/registers';
@@ -366,6 +366,13 @@ describe('no turn is missed', () => {
 
   test('what is left over is found', () => {
     expect(texts(checkLiveness({ ...evidenceOf(), leftovers: ['lock:lock:{k} is still there'] }))).toHaveLength(1);
+  });
+
+  test('the longer leases of a killed process are waited for: of a nested call, of a start and of an outage', () => {
+    expect(hasLongerLease('lock:lock:{k} is still there, for 1372 ms')).toBe(false);
+    expect(hasLongerLease('lock:lock:{k nest} is still there, for 1372 ms')).toBe(true);
+    expect(hasLongerLease('lock:lock:{start-up check of 1} is still there, for 1372 ms')).toBe(true);
+    expect(hasLongerLease('lock:lock:{nestjs-distributed-lock:health} is still there, for 1372 ms')).toBe(true);
   });
 });
 

@@ -7,6 +7,7 @@ import type { LockError } from '../../lib/core/words/errors.js';
 import type { LockStore } from '../../lib/core/seam/lock-store.js';
 import { RedisServer } from '../support/redis-server.js';
 import { CLAIM_MS, type Evidence } from './checks/check.js';
+import { hasLongerLease } from './checks/liveness.js';
 import { entriesOf } from './entry.js';
 import { NESTED_LEASES, type FaultName } from './faults.js';
 import { Fleet } from './fleet.js';
@@ -148,14 +149,6 @@ async function end(fleet: Fleet, topology: Topology, store: LockStore): Promise<
     longer = (await topology.orphans()).filter(hasLongerLease);
   }
   return [...leftovers, ...orphans.filter((text) => !hasLongerLease(text)), ...longer];
-}
-
-/**
- * A process that is killed leaves such a lease: of a nested call, which the fault `nest` makes, and of the keys on
- * which a store checks its start, and core an outage.
- */
-function hasLongerLease(leftover: string): boolean {
-  return / nest|start-up check|health check/.test(leftover);
 }
 
 /**

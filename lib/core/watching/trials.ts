@@ -11,7 +11,7 @@ const EVERY_MS = 1_000;
 /** The lease of a trial: it ends one whose release is lost, in milliseconds. */
 const TTL_MS = 4_000;
 
-const KEY = 'nestjs-distributed-lock:health';
+export const TRIAL_KEY = 'nestjs-distributed-lock:health';
 
 interface TrialParts {
   readonly store: LockStore;
@@ -76,7 +76,7 @@ export class Trials {
 
 function newHold(): HoldRecord {
   return Object.freeze({
-    key: KEY,
+    key: TRIAL_KEY,
     // A store is promised 22 characters.
     owner: randomUUID().slice(14),
     id: randomUUID(),
@@ -86,6 +86,6 @@ function newHold(): HoldRecord {
     limitMs: LONGEST_COMMAND_MS,
     lingering: false,
     unanswered: false,
-    by: KEY,
+    by: TRIAL_KEY,
   });
 }

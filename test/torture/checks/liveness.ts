@@ -1,3 +1,4 @@
+import { TRIAL_KEY } from '../../../lib/core/watching/trials.js';
 import { wasLost, type Entry } from '../entry.js';
 import { within, without, type Interval } from '../interval.js';
 import { CLAIM_MS, SLACK_MS, type Evidence, type Finding, type Violation } from './check.js';
@@ -28,6 +29,14 @@ export function checkLiveness(evidence: Evidence): Finding {
     }
   }
   return { check: 'no turn is missed', seen: `${waits} waits`, violations };
+}
+
+/**
+ * A process that is killed leaves such a lease: of a nested call, which the fault `nest` makes, and of the keys on
+ * which a store checks its start, and core an outage.
+ */
+export function hasLongerLease(leftover: string): boolean {
+  return leftover.includes(TRIAL_KEY) || / nest|start-up check/.test(leftover);
 }
 
 /** From the call to the moment when its code began, or it gave up. */
