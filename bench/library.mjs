@@ -13,5 +13,5 @@ export const ioredisVersion = require('ioredis/package.json').version;
 export const pgVersion = require('pg/package.json').version;
 export const mysql2Version = require('mysql2/package.json').version;
 export { DistributedLock, LockModule, LockService, MemoryLockStore, QuorumLockStore, RedisLockStore } from '../dist/esm/index.js';
-export { MySqlLockStore } from '../dist/esm/stores/mysql/index.js';
-export { PostgresLockStore } from '../dist/esm/stores/postgres/index.js';
+export { MySqlLockStore } from '../dist/esm/mysql/index.js';
+export { PostgresLockStore } from '../dist/esm/postgres/index.js';

@@ -47,8 +47,8 @@ export type { MemberHealth, StoreHealth } from './core/words/lock-health.js';
 export type { Describe, Description } from './core/words/description.js';
 export type { LockedSection, LockSource, LockTelemetry, MeasuredOperation, StoreOperation } from './core/words/lock-telemetry.js';
 export type { Cycle, CycleCall } from './core/words/cycle-call.js';
-export type { LeftOut, ListedLock, LockList } from './peers/lock-list.js';
-export type { IncidentType, LockIncident, LockProcess } from './peers/survey.js';
+export type { LeftOut, ListedLock, LockList } from './operate/peers/lock-list.js';
+export type { IncidentType, LockIncident, LockProcess } from './operate/peers/survey.js';
 export type { LeaderChange } from './core/words/lock-event.js';
 export { LOCK_CHANNEL, type ForcedBy, type LockEvent, type RefusedReason } from './core/words/lock-event.js';
 export type {
@@ -67,16 +67,16 @@ export type {
   TurnListener,
   Turns,
 } from './core/seam/lock-store.js';
-export { MemoryLockStore, type MemoryLockStoreOptions } from './stores/memory/memory-lock-store.js';
-export { RedisLockStore } from './stores/redis/redis-lock-store.js';
-export type { RedisLockStoreOptions } from './stores/redis/redis-lock-store.options.js';
-export type { CredentialsFunction, RedisCredentials } from './stores/redis/connection/credentials.js';
+export { MemoryLockStore, type MemoryLockStoreOptions } from './memory/memory-lock-store.js';
+export { RedisLockStore } from './redis/redis-lock-store.js';
+export type { RedisLockStoreOptions } from './redis/redis-lock-store.options.js';
+export type { CredentialsFunction, RedisCredentials } from './redis/connection/credentials.js';
 export type {
   NodeRedisClient,
   NodeRedisCluster,
   RedisClient,
   RedisConnectionOptions,
   RedisSource,
-} from './stores/redis/connection/redis-source.js';
-export { QuorumLockStore } from './stores/quorum/quorum-lock-store.js';
-export type { QuorumLockStoreOptions } from './stores/quorum/quorum-lock-store.options.js';
+} from './redis/connection/redis-source.js';
+export { QuorumLockStore } from './quorum/quorum-lock-store.js';
+export type { QuorumLockStoreOptions } from './quorum/quorum-lock-store.options.js';

@@ -4,7 +4,7 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { MeterProvider } from '@opentelemetry/sdk-metrics';
 import { AlwaysOffSampler, BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { MemoryLockStore, RedisLockStore } from '../library.mjs';
-import { otelTelemetry } from '../../dist/esm/otel/index.js';
+import { otelTelemetry } from '../../dist/esm/operate/otel/index.js';
 import { libraryWith } from './this-library.mjs';
 
 export const off = { name: 'off', connect: (port) => start(port) };

@@ -4,7 +4,7 @@ import type { LockService } from '../../lib/nest/lock.service.js';
 import { finite, foundOrphan } from './found-orphan.js';
 import { withKeys } from './hide-keys.js';
 import type { ShowKey } from './shown-key.js';
-import type { Survey } from '../../lib/peers/survey.js';
+import type { Survey } from '../../lib/operate/peers/survey.js';
 import type { FoundOrphan, ReleaseAnswer, ReleaseRequest, StoreAnswer, StoredLockInfo } from './snapshot.js';
 
 /**

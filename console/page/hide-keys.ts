@@ -1,5 +1,5 @@
-import { brief } from '../../lib/peers/shape.js';
-import type { Survey } from '../../lib/peers/survey.js';
+import { brief } from '../../lib/operate/peers/shape.js';
+import type { Survey } from '../../lib/operate/peers/survey.js';
 import { showWhole, shownHolder, type ShowKey } from './shown-key.js';
 
 /**

@@ -1,4 +1,4 @@
-import type { FoundIncident } from '../../lib/peers/survey.js';
+import type { FoundIncident } from '../../lib/operate/peers/survey.js';
 import type { StoreAnswer } from './snapshot.js';
 
 /** How far back incidents are shown, in milliseconds. */

@@ -1,4 +1,4 @@
-import type { HeldLock, Survey, WaitingCall } from '../../lib/peers/survey.js';
+import type { HeldLock, Survey, WaitingCall } from '../../lib/operate/peers/survey.js';
 
 /** The settings of the page for its user, and the version that the page runs on. */
 export interface PageInfo {

@@ -1,4 +1,4 @@
-import type { HeldLock, WaitingCall } from '../../lib/peers/survey.js';
+import type { HeldLock, WaitingCall } from '../../lib/operate/peers/survey.js';
 import { RowTable, type RowKind } from './row-table.js';
 import type { Snapshot, SnapshotChanges, StoreAnswer, StoreChanges, StoreSnapshot } from './snapshot.js';
 

@@ -2,7 +2,7 @@ import { checkOptions, type OptionNames, wrongOption } from '../core/words/check
 import { parseDuration, type Duration } from '../core/words/duration.js';
 import { LockConfigurationError } from '../core/words/errors.js';
 import { shown } from '../core/words/shown.js';
-import type { ListLimits } from '../peers/lock-list.js';
+import type { ListLimits } from '../operate/peers/lock-list.js';
 
 /** The options of a health check. */
 export interface HealthOptions {

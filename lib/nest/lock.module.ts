@@ -40,7 +40,7 @@ import { LockConfigurationError } from '../core/words/errors.js';
 import type { LockTrouble } from '../core/words/lock-event.js';
 import { LOCK_SERVICE_TOKEN } from './methods/locked-instance.js';
 import { TroubleLog } from './trouble-log.js';
-import { MemoryLockStore } from '../stores/memory/memory-lock-store.js';
+import { MemoryLockStore } from '../memory/memory-lock-store.js';
 
 const logger = new Logger('LockModule');
 

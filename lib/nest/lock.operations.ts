@@ -2,10 +2,10 @@ import { checkKey } from '../core/words/lock-key.js';
 import type { HealthStatus, LockHealth } from '../core/words/lock-health.js';
 import type { StoredLock } from '../core/seam/lock-store.js';
 import type { Locks } from '../locks.js';
-import { withTimes } from '../peers/incident-log.js';
-import type { LockList } from '../peers/lock-list.js';
-import type { SurveyOptions } from '../peers/roll-call.js';
-import type { LockIncident, LockProcess, Survey } from '../peers/survey.js';
+import { withTimes } from '../operate/peers/incident-log.js';
+import type { LockList } from '../operate/peers/lock-list.js';
+import type { SurveyOptions } from '../operate/peers/roll-call.js';
+import type { LockIncident, LockProcess, Survey } from '../operate/peers/survey.js';
 import { checkSession, indicationBy, type HealthIndication, type HealthSession } from './health-session.js';
 import {
   checkForceRelease,

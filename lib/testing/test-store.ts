@@ -3,7 +3,7 @@ import { LockConfigurationError, LockNotAcquiredError, LockStoreError, type Lost
 import { LONGEST_COMMAND_MS, pause } from '../core/seam/time.js';
 import type { AcquireReply, ForcedListener, FoundLock, HoldRecord, Place, StoredLock, TurnListener } from '../core/seam/lock-store.js';
 import type { StoreHealth } from '../core/words/lock-health.js';
-import { MemoryLockStore } from '../stores/memory/memory-lock-store.js';
+import { MemoryLockStore } from '../memory/memory-lock-store.js';
 
 /** How a store that is away treats a command: it fails at once, or answers nothing until the command's time is over. */
 export type AwayAs = 'failing' | 'silent';

@@ -18,9 +18,9 @@ async function bundleDemo(): Promise<string> {
     entryPoints: ['sample-app/src/demo/main.ts', 'sample-app/src/demo/worker.ts'],
     tsconfig: 'sample-app/tsconfig.json',
     alias: {
-      'nestjs-distributed-lock/mysql': './lib/stores/mysql/index.ts',
+      'nestjs-distributed-lock/mysql': './lib/mysql/index.ts',
       'nestjs-distributed-lock/page': './console/page/index.ts',
-      'nestjs-distributed-lock/postgres': './lib/stores/postgres/index.ts',
+      'nestjs-distributed-lock/postgres': './lib/postgres/index.ts',
       'nestjs-distributed-lock': './lib/index.ts',
     },
     packages: 'external',

@@ -1,4 +1,4 @@
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { cliUntil } from '../support/cli';
 import { makeLocks } from '../support/make-locks';
 import { newHold } from '../support/new-hold';

@@ -1,4 +1,4 @@
-import type { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import type { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { cli, cliUntil } from '../support/cli';
 import { RedisCluster } from '../support/redis-cluster';
 import { RedisServer } from '../support/redis-server';

@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import { cliUntil } from '../support/cli';
 import { startLaterProcess, type LaterProcess } from '../support/later-process';
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';
 

@@ -1,4 +1,4 @@
-import { MySqlLockStore } from '../../lib/stores/mysql/mysql-lock-store';
+import { MySqlLockStore } from '../../lib/mysql/mysql-lock-store';
 import { cli, cliUntil } from '../support/cli';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 import { newHold } from '../support/new-hold';

@@ -1,4 +1,4 @@
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { Certificates } from '../support/certificates';
 import { cli, cliUntil } from '../support/cli';
 import { makeLocks } from '../support/make-locks';

@@ -1,4 +1,4 @@
-import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
+import { PostgresLockStore } from '../../lib/postgres/postgres-lock-store';
 import { cli } from '../support/cli';
 import { PostgresServer } from '../support/postgres-server';
 import { describeCommands } from './commands-suite';

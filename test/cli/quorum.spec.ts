@@ -1,4 +1,4 @@
-import type { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
+import type { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
 import { cli, cliUntil } from '../support/cli';
 import { QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';

@@ -1,4 +1,4 @@
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { cli, cliUntil } from '../support/cli';
 import { newHold } from '../support/new-hold';
 import { RedisServer } from '../support/redis-server';

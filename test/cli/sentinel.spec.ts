@@ -1,4 +1,4 @@
-import type { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import type { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { cli } from '../support/cli';
 import { SentinelGroup } from '../support/redis-sentinel';
 import { RedisServer } from '../support/redis-server';

@@ -1,5 +1,5 @@
 import { layoutOf } from '../../console/cli/top/layout';
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { cliUntil } from '../support/cli';
 import { makeLocks } from '../support/make-locks';
 import { RedisServer } from '../support/redis-server';

@@ -3,7 +3,7 @@ import { LockConfigurationError, LockStoreError } from '../../lib/core/words/err
 import type { AcquireReply, HoldRecord, Place } from '../../lib/core/seam/lock-store';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks, type TestSettings } from '../support/make-locks';
 import { noting } from '../support/noting';
 import { saying } from '../support/saying';

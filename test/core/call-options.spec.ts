@@ -1,8 +1,8 @@
 import { jest } from '@jest/globals';
 import { Registry } from 'prom-client';
 import { LockConfigurationError } from '../../lib/core/words/errors';
-import { prometheusTelemetry } from '../../lib/prometheus/index';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { prometheusTelemetry } from '../../lib/operate/prometheus/index';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import type { LockService } from '../../lib/nest/lock.service';
 import { makeLocks } from '../support/make-locks';
 import { realProcess } from '../support/watch-rejections';

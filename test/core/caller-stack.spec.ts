@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { Injectable } from '@nestjs/common';
 import { DistributedLock, type LockService } from 'nestjs-distributed-lock';
 import { LockNotAcquiredError, LockStoreError } from '../../lib/core/words/errors';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 
 @Injectable()

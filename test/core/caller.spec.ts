@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { holderIn } from '../../lib/core/words/caller';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 
 test('a holder is host and process, and what the call says of itself', async () => {

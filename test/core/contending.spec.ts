@@ -4,7 +4,7 @@ import type { AcquireReply, HoldRecord, Place } from '../../lib/core/seam/lock-s
 import { LockStoreError } from '../../lib/core/words/errors';
 import type { LockSource } from '../../lib/core/words/lock-telemetry';
 import type { LockService } from '../../lib/nest/lock.service';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { playTime, sleep } from '../support/virtual-time';
 

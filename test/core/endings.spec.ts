@@ -4,7 +4,7 @@ import { LockLostError } from '../../lib/core/words/errors';
 import type { Lock } from '../../lib/core/words/lock';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import { currentLock } from '../../lib/nest/current-lock';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { noting } from '../support/noting';
 

@@ -2,7 +2,7 @@ import { jest } from '@jest/globals';
 import { LockStoreError } from '../../lib/core/words/errors';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import type { Clock } from '../../lib/core/seam/time';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { saying } from '../support/saying';
 

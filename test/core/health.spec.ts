@@ -6,7 +6,7 @@ import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { StoreHealth } from '../../lib/core/words/lock-health';
 import type { LockService } from '../../lib/nest/lock.service';
 import type { HealthOptions } from '../../lib/nest/lock-operations.options';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { noting } from '../support/noting';
 import { saying } from '../support/saying';

@@ -5,7 +5,7 @@ import { type Clock, systemClock } from '../../lib/core/seam/time';
 import { Locks } from '../../lib/locks';
 import { enterTickets } from '../../lib/nest/current-tickets';
 import type { LockService } from '../../lib/nest/lock.service';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { until } from '../support/until';
 import { playTime, sleep } from '../support/virtual-time';

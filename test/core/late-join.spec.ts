@@ -1,5 +1,5 @@
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { playTime } from '../support/virtual-time';
 

@@ -8,7 +8,7 @@ import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { Lock } from '../../lib/core/words/lock';
 import { currentLock } from '../../lib/nest/current-lock';
 import type { LockService } from '../../lib/nest/lock.service';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks, type TestSettings } from '../support/make-locks';
 import { saying } from '../support/saying';
 

@@ -6,7 +6,7 @@ import type { AcquireReply, HoldRecord, LockStore, Place, TurnListener } from '.
 import { LockStoreError } from '../../lib/core/words/errors';
 import { LOCK_CHANNEL, type LockEvent } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { until } from '../support/until';
 import { playTime, sleep } from '../support/virtual-time';

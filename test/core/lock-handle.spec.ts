@@ -4,7 +4,7 @@ import type { Lock } from '../../lib/core/words/lock';
 import { type Clock, systemClock } from '../../lib/core/seam/time';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { enterTickets } from '../../lib/nest/current-tickets';
 import { makeLocks } from '../support/make-locks';
 import { saying } from '../support/saying';

@@ -1,4 +1,4 @@
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import type { LockOptions } from '../../lib/core/words/call';
 import { makeLocks } from '../support/make-locks';
 import { playTime } from '../support/virtual-time';

@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import type { Lock } from '../../lib/core/words/lock';
 import type { LockService } from '../../lib/nest/lock.service';
 import { makeLocks } from '../support/make-locks';

@@ -4,7 +4,7 @@ import type { LockSource } from '../../lib/core/words/lock-telemetry';
 import { TransactionScope } from '../../lib/core/transactions/transaction-scope';
 import { enterTickets } from '../../lib/nest/current-tickets';
 import type { LockService } from '../../lib/nest/lock.service';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks, type TestSettings } from '../support/make-locks';
 import { playTime, sleep } from '../support/virtual-time';
 

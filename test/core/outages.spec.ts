@@ -4,7 +4,7 @@ import type { AcquireReply, HoldRecord, Place } from '../../lib/core/seam/lock-s
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockHealth, StoreHealth } from '../../lib/core/words/lock-health';
 import type { LockService } from '../../lib/nest/lock.service';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { noting } from '../support/noting';
 

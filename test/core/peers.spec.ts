@@ -1,14 +1,14 @@
 import { LockStoreError, type LockNotAcquiredError } from '../../lib/core/words/errors';
 import type { LockEvent } from '../../lib/core/words/lock-event';
 import type { FoundLock, HoldRecord, LockStore, Messages } from '../../lib/core/seam/lock-store';
-import { FlightRecorder } from '../../lib/peers/flight-recorder';
-import type { EndedCall } from '../../lib/peers/survey';
+import { FlightRecorder } from '../../lib/operate/peers/flight-recorder';
+import type { EndedCall } from '../../lib/operate/peers/survey';
 import { outsideLocks } from '../../lib/core/calls/call-tree';
 import { enterTickets, makeTickets } from '../../lib/nest/current-tickets';
 import type { LockService } from '../../lib/nest/lock.service';
 import { systemClock } from '../../lib/core/seam/time';
 import { TransactionScope } from '../../lib/core/transactions/transaction-scope';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { ManualClock } from '../support/manual-clock';
 import { makeLocks } from '../support/make-locks';
 import { newHold } from '../support/new-hold';

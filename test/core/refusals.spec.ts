@@ -1,6 +1,6 @@
 import { LockConfigurationError, type LockNotAcquiredError } from '../../lib/core/words/errors';
 import type { LockService } from '../../lib/nest/lock.service';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { saying } from '../support/saying';
 import { playTime } from '../support/virtual-time';

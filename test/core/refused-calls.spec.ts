@@ -6,7 +6,7 @@ import { notAcquired } from '../../lib/core/entering/not-acquired';
 import type { Frame } from '../../lib/core/entering/frame';
 import { TransactionScope } from '../../lib/core/transactions/transaction-scope';
 import type { LockService } from '../../lib/nest/lock.service';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { until } from '../support/until';
 import { playTime, sleep } from '../support/virtual-time';

@@ -4,14 +4,14 @@ import { LockLostError, LockNotAcquiredError } from '../../lib/core/words/errors
 import type { Frame } from '../../lib/core/entering/frame';
 import type { Lock } from '../../lib/core/words/lock';
 import { Locks } from '../../lib/locks';
-import type { WaitingCall } from '../../lib/peers/survey';
+import type { WaitingCall } from '../../lib/operate/peers/survey';
 import { currentLock } from '../../lib/nest/current-lock';
 import { makeTickets, enterTickets } from '../../lib/nest/current-tickets';
 import type { LockService } from '../../lib/nest/lock.service';
 import { LOCK_CHANNEL, type LockEvent } from '../../lib/core/words/lock-event';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { parseCall, type LockOptions } from '../../lib/core/words/call';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { until } from '../support/until';
 import { playTime, sleep } from '../support/virtual-time';

@@ -7,7 +7,7 @@ import { LOCK_CHANNEL, type LockEvent } from '../../lib/core/words/lock-event';
 import { TransactionScope } from '../../lib/core/transactions/transaction-scope';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks, type TestSettings } from '../support/make-locks';
 import { noting } from '../support/noting';
 import { playTime, sleep } from '../support/virtual-time';

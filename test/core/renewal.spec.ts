@@ -3,7 +3,7 @@ import { type Clock, leaseDeadline } from '../../lib/core/seam/time';
 import { LockStoreError } from '../../lib/core/words/errors';
 import type { Lock } from '../../lib/core/words/lock';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { saying } from '../support/saying';
 import { makeLocks } from '../support/make-locks';
 

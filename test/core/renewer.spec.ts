@@ -7,7 +7,7 @@ import { LOCK_CHANNEL, type LockEvent } from '../../lib/core/words/lock-event';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import { enterTickets } from '../../lib/nest/current-tickets';
 import type { LockService } from '../../lib/nest/lock.service';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { noting } from '../support/noting';
 import { saying } from '../support/saying';

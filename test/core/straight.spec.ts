@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { LockConfigurationError, LockLostError } from '../../lib/core/words/errors';
 import type { AcquireReply, HoldRecord, Place } from '../../lib/core/seam/lock-store';
 import type { LockService } from '../../lib/nest/lock.service';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 
 /** Carries an acquire out at once, and answers from when it is told to. */

@@ -1,5 +1,5 @@
-import type { ListedLock } from '../../lib/peers/lock-list';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import type { ListedLock } from '../../lib/operate/peers/lock-list';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { playTime } from '../support/virtual-time';
 

@@ -3,7 +3,7 @@ import { atMost } from '../../lib/core/seam/time';
 import { TimeLimits } from '../../lib/core/seam/time-limits';
 import { LockStoreError } from '../../lib/core/words/errors';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { watchRejections } from '../support/watch-rejections';
 

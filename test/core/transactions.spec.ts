@@ -9,7 +9,7 @@ import type { LockTrouble } from '../../lib/core/words/lock-event';
 import { TransactionScope } from '../../lib/core/transactions/transaction-scope';
 import type { LockService } from '../../lib/nest/lock.service';
 import type { Clock } from '../../lib/core/seam/time';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks, type TestSettings } from '../support/make-locks';
 import { LEFT_BEHIND } from '../transaction/left-behind';
 import { noting } from '../support/noting';

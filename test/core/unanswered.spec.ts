@@ -1,7 +1,7 @@
 import { LockStoreError, LockLostError } from '../../lib/core/words/errors';
 import type { AcquireReply, HoldRecord, Place } from '../../lib/core/seam/lock-store';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { noting } from '../support/noting';
 import { until } from '../support/until';

@@ -9,7 +9,7 @@ import { systemClock } from '../../lib/core/seam/time';
 import { parseCall, type LockOptions } from '../../lib/core/words/call';
 import { LockStoreError } from '../../lib/core/words/errors';
 import { LOCK_CHANNEL, type LockEvent } from '../../lib/core/words/lock-event';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { playTime, sleep } from '../support/virtual-time';
 

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { LockStoreError } from '../../lib/core/words/errors';
 import type { LockStore, Operator, Tickets, Turns } from '../../lib/core/seam/lock-store';
 import { type AroundCall, WrappedStore } from '../../lib/core/seam/wrapped-store';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { newHold } from '../support/new-hold';
 import { watchRejections } from '../support/watch-rejections';
 

@@ -1,6 +1,6 @@
 import { digestOf, encode } from './encoding.js';
 import type { Moves } from './moves.js';
-import { CLAIM_MS, RECHECK_MS } from '../../lib/stores/kit/protocol.js';
+import { CLAIM_MS, RECHECK_MS } from '../../lib/kit/protocol.js';
 import { CLOCK_STEP_MS, STEP_MS, TTL_MS, type Scope } from './scope.js';
 import { copyOf, isGone, isTrusted, type Lease, type State } from './state.js';
 import { Violation, type Step } from './violation.js';

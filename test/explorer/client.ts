@@ -1,4 +1,4 @@
-import { RECHECK_MS } from '../../lib/stores/kit/protocol.js';
+import { RECHECK_MS } from '../../lib/kit/protocol.js';
 import { LIMIT_MS, STEP_MS, TTL_MS, type Flaw } from './scope.js';
 import {
   isTrusted,

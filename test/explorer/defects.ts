@@ -12,7 +12,7 @@ export interface PlantedDefect {
   readonly scope: Scope;
 }
 
-const FILE = 'lib/stores/kit/lock-table.ts';
+const FILE = 'lib/kit/lock-table.ts';
 
 /** Where the defects show that the random scenarios find as well. */
 const SCOPE_OF: Readonly<Record<string, ScopeName>> = {

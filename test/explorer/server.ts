@@ -1,6 +1,6 @@
 import type { HoldRecord } from '../../lib/core/seam/lock-store.js';
-import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
-import type { JoinReply, TableReply } from '../../lib/stores/kit/lock-table.js';
+import type { QueuedPlace } from '../../lib/kit/key-state.js';
+import type { JoinReply, TableReply } from '../../lib/kit/lock-table.js';
 import type { Edit } from '../support/defective.js';
 import { openLibrary, type Library, type OpenTable } from '../support/open-table.js';
 import { Violation } from './violation.js';

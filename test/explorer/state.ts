@@ -1,4 +1,4 @@
-import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
+import type { QueuedPlace } from '../../lib/kit/key-state.js';
 import { JOINED_TTL_MS, TTL_MS, type Scope } from './scope.js';
 
 /**

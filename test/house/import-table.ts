@@ -6,8 +6,8 @@ import * as ts from 'typescript';
 const NEST = '@nestjs/common @nestjs/core rxjs';
 /** The files beside the rooms of Nest that decorators are made of. */
 const SERVICE = 'lib/nest/lock.service lib/nest/lock-service.options lib/nest/refused-call lib/nest/injection-token lib/nest/current-lock';
-const SQL = 'lib/core lib/stores/kit lib/stores/sql';
-const CONTRACT = 'lib/core/seam/lock-store lib/core/words/errors lib/store-contract';
+const SQL = 'lib/core lib/kit lib/sql';
+const CONTRACT = 'lib/core/seam/lock-store lib/core/words/errors lib/contract';
 
 /**
  * The rooms of the code, and where each may import from besides itself: a folder with all in it, `folder/*` for the
@@ -23,38 +23,39 @@ export const ROOMS: Readonly<Record<string, string>> = {
   'lib/core/entering': 'lib/core/words lib/core/seam lib/core/calls lib/core/leases lib/core/transactions',
   'lib/core/watching': 'lib/core/words lib/core/seam type:lib/core/leases type:lib/core/entering',
   'lib/leader': 'lib/core',
-  'lib/peers': 'lib/core',
-  'lib/locks.ts': 'lib/core lib/leader lib/peers',
-  'lib/nest': `lib/core lib/leader lib/peers lib/locks lib/stores/memory lib/nest/application lib/nest/methods ${NEST}`,
+  'lib/operate/peers': 'lib/core',
+  'lib/locks.ts': 'lib/core lib/leader lib/operate/peers',
+  'lib/nest': `lib/core lib/leader lib/operate/peers lib/locks lib/memory lib/nest/application lib/nest/methods ${NEST}`,
   'lib/nest/application': 'lib/core @nestjs/common @nestjs/core',
   'lib/nest/keys': 'lib/core acorn',
   'lib/nest/methods': `lib/core lib/leader ${SERVICE} lib/nest/keys lib/nest/application/made-by-nest ${NEST}`,
-  'lib/stores/kit': 'lib/core',
-  'lib/stores/memory': 'lib/core lib/stores/kit',
-  'lib/stores/sql': 'lib/core lib/stores/kit',
-  'lib/stores/mysql': `${SQL} lib/stores/mysql/connections lib/stores/mysql/procedures lib/stores/mysql/row-lock`,
-  'lib/stores/mysql/connections': `${SQL} lib/stores/mysql/*`,
-  'lib/stores/mysql/procedures': `${SQL} lib/stores/mysql/*`,
-  'lib/stores/mysql/row-lock': 'lib/core lib/stores/sql',
-  'lib/stores/postgres': `${SQL} lib/stores/postgres/functions lib/stores/postgres/listening lib/stores/postgres/row-lock`,
-  'lib/stores/postgres/functions': SQL,
-  'lib/stores/postgres/listening': '',
-  'lib/stores/postgres/row-lock': 'lib/core lib/stores/sql lib/stores/postgres/*',
-  'lib/stores/redis': 'lib/core lib/stores/kit lib/stores/redis/connection/node-redis ioredis',
-  'lib/stores/redis/connection/node-redis': 'lib/core lib/stores/redis/connection/* lib/stores/redis/scripts',
-  'lib/stores/quorum': 'lib/core lib/stores/kit lib/stores/redis',
-  'lib/store-contract': CONTRACT,
-  'lib/store-contract/rules': CONTRACT,
-  'lib/telemetry': 'lib/core',
-  'lib/otel': 'lib/core lib/telemetry @opentelemetry/api',
-  'lib/prometheus': 'lib/core lib/telemetry prom-client',
+  'lib/kit': 'lib/core',
+  'lib/memory': 'lib/core lib/kit',
+  'lib/sql': 'lib/core lib/kit',
+  'lib/mysql': `${SQL} lib/mysql/connections lib/mysql/procedures lib/mysql/row-lock`,
+  'lib/mysql/connections': `${SQL} lib/mysql/*`,
+  'lib/mysql/procedures': `${SQL} lib/mysql/*`,
+  'lib/mysql/row-lock': 'lib/core lib/sql',
+  'lib/postgres': `${SQL} lib/postgres/functions lib/postgres/listening lib/postgres/row-lock`,
+  'lib/postgres/functions': SQL,
+  'lib/postgres/listening': '',
+  'lib/postgres/row-lock': 'lib/core lib/sql lib/postgres/*',
+  'lib/redis': 'lib/core lib/kit lib/redis/connection/node-redis ioredis',
+  'lib/redis/connection/node-redis': 'lib/core lib/redis/connection/* lib/redis/scripts',
+  'lib/quorum': 'lib/core lib/kit lib/redis',
+  'lib/contract': CONTRACT,
+  'lib/contract/rules': CONTRACT,
+  'lib/operate/telemetry': 'lib/core',
+  'lib/operate/otel': 'lib/core lib/operate/telemetry @opentelemetry/api',
+  'lib/operate/prometheus': 'lib/core lib/operate/telemetry prom-client',
   'lib/tickets': 'lib/core lib/nest @nestjs/common type:rxjs',
-  'lib/testing': 'lib/core lib/stores/memory type:lib/nest',
+  'lib/testing': 'lib/core lib/memory type:lib/nest',
   // The entry points, and what is not at home in a folder.
   lib: 'lib',
-  'console/cli': 'lib/core lib/peers lib/locks lib/stores lib/store-contract ioredis mysql2 pg redis',
-  'console/page': 'lib/core lib/nest lib/peers @nestjs/common @nestjs/core rxjs',
-  'console/page/app': 'lib/core/words type:lib/peers type:console/page/* preact',
+  'console/cli':
+    'lib/core lib/operate/peers lib/locks lib/kit lib/redis lib/quorum lib/sql lib/postgres lib/mysql lib/contract ioredis mysql2 pg redis',
+  'console/page': 'lib/core lib/nest lib/operate/peers @nestjs/common @nestjs/core rxjs',
+  'console/page/app': 'lib/core/words type:lib/operate/peers type:console/page/* preact',
 };
 
 /** The room whose code runs in browsers. */

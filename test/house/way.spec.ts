@@ -37,7 +37,7 @@ test('the way of a warm uncontended call is as long as the map says, and no long
   try {
     const [redis, memory, reentry] = [await measure('redis', server.url), await measure('memory'), await measure('re-entry')];
     expect(redis.files).toEqual(
-      expect.arrayContaining(['nest/methods/locked-method.ts', 'core/entering/entrance.ts', 'stores/redis/scripts/script.ts']),
+      expect.arrayContaining(['nest/methods/locked-method.ts', 'core/entering/entrance.ts', 'redis/scripts/script.ts']),
     );
     // The files that such a call enters are in the reading order, or named beside it.
     expect(redis.files.filter((file) => ![...order, ...beside].includes(file))).toEqual([]);

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockService } from '../../lib/nest/lock.service';
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { Archive, exportWorker, importByCheckpoints, Imports, mysqlQuery, pgQuery, Reports, runProgram } from '../readme/long-jobs';
 import { makeLocks } from '../support/make-locks';
 import { MySqlServer } from '../support/mysql-server';

@@ -1,5 +1,5 @@
-import { KeyState } from '../../lib/stores/kit/key-state.js';
-import { LockTable } from '../../lib/stores/kit/lock-table.js';
+import { KeyState } from '../../lib/kit/key-state.js';
+import { LockTable } from '../../lib/kit/lock-table.js';
 import { Random } from '../support/random.js';
 import { fencesOf, GRAIN_MS, HEARING, KEY, nextStep, take, type OtherSide, type Step, type Stored } from './steps.js';
 

@@ -63,7 +63,7 @@ describe('the search of deadlocks', () => {
     expect(deadlocks).toBeGreaterThan(0);
   }, 1_200_000);
 
-  const FILE = 'lib/peers/deadlock-search.ts';
+  const FILE = 'lib/operate/peers/deadlock-search.ts';
 
   test.each([
     {
@@ -98,7 +98,7 @@ describe('the search of deadlocks', () => {
     {
       defect: 'the call that got its lock first gives way',
       finding: /did not get its lock last/,
-      edits: [{ file: 'lib/peers/probe-message.ts', from: 'step.fence > last.fence', to: 'step.fence < last.fence' }],
+      edits: [{ file: 'lib/operate/peers/probe-message.ts', from: 'step.fence > last.fence', to: 'step.fence < last.fence' }],
     },
     {
       defect: 'a call that is to give way while it asks the store waits on',

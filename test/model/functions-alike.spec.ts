@@ -1,6 +1,6 @@
 import { Client } from 'pg';
-import { schemaSql } from '../../lib/stores/postgres/index';
-import { PostgresKeys } from '../../lib/stores/postgres/postgres-keys.js';
+import { schemaSql } from '../../lib/postgres/index';
+import { PostgresKeys } from '../../lib/postgres/postgres-keys.js';
 import { PostgresServer } from '../support/postgres-server';
 import { seedsOf } from '../support/random.js';
 import { differenceIn, type AlikeServer } from './alike.js';

@@ -1,8 +1,8 @@
 import { createConnection, type Connection, type RowDataPacket } from 'mysql2/promise';
 import { MOST_FENCES } from '../../lib/core/seam/lock-store.js';
-import { presenceName } from '../../lib/stores/mysql/connections/sleeper.js';
-import { schemaSql } from '../../lib/stores/mysql/index';
-import { LATER, NOW } from '../../lib/stores/mysql/tables.js';
+import { presenceName } from '../../lib/mysql/connections/sleeper.js';
+import { schemaSql } from '../../lib/mysql/index';
+import { LATER, NOW } from '../../lib/mysql/tables.js';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 import { seedsOf } from '../support/random.js';
 import { differenceIn, type AlikeServer } from './alike.js';

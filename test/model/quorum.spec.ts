@@ -12,10 +12,10 @@ const RUNS = 25;
 /** So many histories find each of the defects. */
 const MOST_RUNS = 300;
 
-const MEMBERS = 'lib/stores/quorum/members';
+const MEMBERS = 'lib/quorum/members';
 const DEFECTS: Readonly<Record<string, Edit>> = {
   'a server that does not count renews a lock': {
-    file: 'lib/stores/quorum/renewing.ts',
+    file: 'lib/quorum/renewing.ts',
     from: 'if (!counts) {',
     to: 'if (false) {',
   },

@@ -1,13 +1,13 @@
 import type { Redis } from 'ioredis';
 import { randomUUID } from 'node:crypto';
 import type { HoldRecord } from '../../lib/core/seam/lock-store.js';
-import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
-import type { JoinReply, TableReply } from '../../lib/stores/kit/lock-table.js';
-import { RedisCommands } from '../../lib/stores/redis/scripts/redis-commands.js';
-import { RedisKeys } from '../../lib/stores/redis/scripts/redis-keys.js';
-import { isLate } from '../../lib/stores/redis/scripts/redis-commands.js';
-import type { Command } from '../../lib/stores/redis/scripts/script.js';
-import { BATCH } from '../../lib/stores/redis/scripts/scripts.js';
+import type { QueuedPlace } from '../../lib/kit/key-state.js';
+import type { JoinReply, TableReply } from '../../lib/kit/lock-table.js';
+import { RedisCommands } from '../../lib/redis/scripts/redis-commands.js';
+import { RedisKeys } from '../../lib/redis/scripts/redis-keys.js';
+import { isLate } from '../../lib/redis/scripts/redis-commands.js';
+import type { Command } from '../../lib/redis/scripts/script.js';
+import { BATCH } from '../../lib/redis/scripts/scripts.js';
 import { newHold } from '../support/new-hold.js';
 import type { OtherSide, Stored } from './steps.js';
 

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { systemClock } from '../../lib/core/seam/time.js';
-import { MOST_HOLDS } from '../../lib/stores/kit/protocol.js';
-import { LockTable } from '../../lib/stores/kit/lock-table.js';
+import { MOST_HOLDS } from '../../lib/kit/protocol.js';
+import { LockTable } from '../../lib/kit/lock-table.js';
 import { RedisServer } from '../support/redis-server';
 import { seedsOf } from '../support/random.js';
 import { differenceIn, type AlikeServer } from './alike.js';

@@ -1,7 +1,7 @@
 import { MOST_FENCES } from '../../lib/core/seam/lock-store.js';
 import type { HoldRecord } from '../../lib/core/seam/lock-store.js';
-import type { QueuedPlace } from '../../lib/stores/kit/key-state.js';
-import type { JoinReply, LockTable, TableReply } from '../../lib/stores/kit/lock-table.js';
+import type { QueuedPlace } from '../../lib/kit/key-state.js';
+import type { JoinReply, LockTable, TableReply } from '../../lib/kit/lock-table.js';
 import type { Random } from '../support/random.js';
 
 /** The stored data of a key. */

@@ -8,7 +8,7 @@ const HARNESS = urlOf('harness.mjs');
 const ONE_BY_ONE = urlOf('one-by-one.mjs');
 const TIMERS = urlOf('timers.mjs');
 /** Who sleeps in the time that is played. */
-const SLEEPERS = [urlOf('../'), urlOf('../../lib/store-contract/')];
+const SLEEPERS = [urlOf('../'), urlOf('../../lib/contract/')];
 
 function insteadOf(specifier, parent) {
   if (specifier === '@jest/globals') {

@@ -1,6 +1,6 @@
 /** @type {import('@stryker-mutator/api/core').PartialStrykerOptions} */
 export default {
-  mutate: ['lib/core/**/*.ts', 'lib/locks.ts', 'lib/leader/**/*.ts', 'lib/peers/**/*.ts', 'lib/stores/kit/**/*.ts'],
+  mutate: ['lib/core/**/*.ts', 'lib/locks.ts', 'lib/leader/**/*.ts', 'lib/operate/peers/**/*.ts', 'lib/kit/**/*.ts'],
   plugins: ['./test/mutation/runner.mjs'],
   testRunner: 'one-process',
   coverageAnalysis: 'perTest',

@@ -1,5 +1,5 @@
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
-import { MySqlLockStore, schemaSql } from '../../lib/stores/mysql/index';
+import { MySqlLockStore, schemaSql } from '../../lib/mysql/index';
 import { MySqlServer } from '../support/mysql-server';
 import { newHold } from '../support/new-hold';
 import { patient } from '../support/patient';

@@ -1,9 +1,9 @@
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
-import { MySqlLockStore, schemaSql } from '../../lib/stores/mysql/index';
-import { TIDY } from '../../lib/stores/mysql/procedures/upkeep';
-import { withRowLock } from '../../lib/stores/mysql/row-lock/row-lock';
-import { rowLockSql } from '../../lib/stores/mysql/row-lock/row-lock-table';
-import { procedureName } from '../../lib/stores/mysql/schema';
+import { MySqlLockStore, schemaSql } from '../../lib/mysql/index';
+import { TIDY } from '../../lib/mysql/procedures/upkeep';
+import { withRowLock } from '../../lib/mysql/row-lock/row-lock';
+import { rowLockSql } from '../../lib/mysql/row-lock/row-lock-table';
+import { procedureName } from '../../lib/mysql/schema';
 import { loadWith } from '../support/defective';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 import { TIDIED, tidiedAfterStep } from '../stores/tidied-after-step';
@@ -161,12 +161,12 @@ describe('a snapshot from before a lock on several keys is refused for each of t
 
   test('and a defect would show', async () => {
     const edit = {
-      file: 'lib/stores/mysql/row-lock/row-lock.ts',
+      file: 'lib/mysql/row-lock/row-lock.ts',
       from: 'for (const name of names) {\n    await session.value(TAKE_TURN',
       to: 'for (const name of names.slice(0, 1)) {\n    await session.value(TAKE_TURN',
     };
     const { withRowLock: wrong } = await loadWith<{ withRowLock: typeof withRowLock }>(
-      `export { withRowLock } from './stores/mysql/row-lock/row-lock'`,
+      `export { withRowLock } from './mysql/row-lock/row-lock'`,
       [edit],
     );
     expect(await probe(wrong)).toEqual([false, true, true]);

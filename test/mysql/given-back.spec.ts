@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'mysql2';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
-import { MySqlLockStore } from '../../lib/stores/mysql/index';
+import { MySqlLockStore } from '../../lib/mysql/index';
 import { makeLocks } from '../support/make-locks';
 import { DATABASE, MySqlServer, PRODUCT_NAME } from '../support/mysql-server';
 import { newHold } from '../support/new-hold';

@@ -1,4 +1,4 @@
-import { MySqlLockStore } from '../../lib/stores/mysql/index';
+import { MySqlLockStore } from '../../lib/mysql/index';
 import type { LockService } from '../../lib/nest/lock.service';
 import { healthWith } from '../support/health-with';
 import { makeLocks } from '../support/make-locks';

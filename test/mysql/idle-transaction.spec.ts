@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { MySqlLockStore } from '../../lib/stores/mysql/index';
+import { MySqlLockStore } from '../../lib/mysql/index';
 import { MySqlServer } from '../support/mysql-server';
 import { makeLocks } from '../support/make-locks';
 import { until } from '../support/until';

@@ -1,6 +1,6 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { MySqlLockStore } from '../../lib/stores/mysql/index';
+import { MySqlLockStore } from '../../lib/mysql/index';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 
 const PROCESSES = 4;

@@ -4,7 +4,7 @@ import { jest } from '@jest/globals';
 import type { Pool, PoolOptions } from 'mysql2';
 import { LockConfigurationError, LockStoreError } from '../../lib/core/words/errors';
 import { MOST_FENCES } from '../../lib/core/seam/lock-store';
-import { MySqlLockStore, schemaSql, type MySqlLockStoreOptions } from '../../lib/stores/mysql/index';
+import { MySqlLockStore, schemaSql, type MySqlLockStoreOptions } from '../../lib/mysql/index';
 import { makeLocks } from '../support/make-locks';
 import { DATABASE, modesOf, MySqlServer } from '../support/mysql-server';
 import { newHold } from '../support/new-hold';

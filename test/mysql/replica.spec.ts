@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { LockStoreError } from '../../lib/core/words/errors';
-import { MySqlLockStore } from '../../lib/stores/mysql/index';
+import { MySqlLockStore } from '../../lib/mysql/index';
 import { MySqlPair } from '../support/mysql-pair';
 import { newHold } from '../support/new-hold';
 import { until } from '../support/until';

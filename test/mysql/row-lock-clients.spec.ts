@@ -6,7 +6,7 @@ import { createPool, type Connection, type Pool } from 'mysql2';
 import { inspect } from 'node:util';
 import { DataSource } from 'typeorm';
 import { LockConfigurationError, LockKeyError, LockNotAcquiredError } from '../../lib/core/words/errors';
-import { rowLockSql, withRowLock, type RowLockClient } from '../../lib/stores/mysql/index';
+import { rowLockSql, withRowLock, type RowLockClient } from '../../lib/mysql/index';
 import { DATABASE, IS_MYSQL, modesOf, MySqlServer } from '../support/mysql-server';
 import { saying } from '../support/saying';
 import { TcpProxy } from '../support/tcp-proxy';

@@ -1,5 +1,5 @@
 import { LockConfigurationError, LockNotAcquiredError, LockStoreError } from '../../lib/core/words/errors';
-import { withRowLock, type RowLockClient } from '../../lib/stores/mysql/index';
+import { withRowLock, type RowLockClient } from '../../lib/mysql/index';
 import { saying } from '../support/saying';
 
 const never = (): never => {

@@ -1,5 +1,5 @@
 import type { PoolOptions } from 'mysql2';
-import { MySqlLockStore, schemaSql } from '../../lib/stores/mysql/index';
+import { MySqlLockStore, schemaSql } from '../../lib/mysql/index';
 import { migrate } from '../readme/mysql';
 import { DATABASE, modesOf, MySqlServer } from '../support/mysql-server';
 import { newHold } from '../support/new-hold';

@@ -1,6 +1,6 @@
 import type { Pool } from 'mysql2';
-import { presenceName, Sleeper } from '../../lib/stores/mysql/connections/sleeper';
-import type { CallbackPool } from '../../lib/stores/mysql/mysql-pool';
+import { presenceName, Sleeper } from '../../lib/mysql/connections/sleeper';
+import type { CallbackPool } from '../../lib/mysql/mysql-pool';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 import { until } from '../support/until';
 

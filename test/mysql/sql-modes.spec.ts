@@ -1,5 +1,5 @@
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
-import { MySqlLockStore } from '../../lib/stores/mysql/index';
+import { MySqlLockStore } from '../../lib/mysql/index';
 import { makeLocks } from '../support/make-locks';
 import { modesOf, MySqlServer } from '../support/mysql-server';
 import { newHold } from '../support/new-hold';

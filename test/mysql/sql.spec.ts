@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { MySqlLockStore, rowLockSql, schemaSql } from '../../lib/stores/mysql/index';
-import { CHECK } from '../../lib/stores/mysql/server-check';
-import { COLUMNS_FOUND, PROCEDURES_FOUND } from '../../lib/stores/mysql/schema-found';
-import { showing } from '../../lib/stores/mysql/rows';
-import { grantingStatement, releasingStatement } from '../../lib/stores/mysql/short-cuts';
+import { MySqlLockStore, rowLockSql, schemaSql } from '../../lib/mysql/index';
+import { CHECK } from '../../lib/mysql/server-check';
+import { COLUMNS_FOUND, PROCEDURES_FOUND } from '../../lib/mysql/schema-found';
+import { showing } from '../../lib/mysql/rows';
+import { grantingStatement, releasingStatement } from '../../lib/mysql/short-cuts';
 import { filesBelow } from '../readme/pages';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 
@@ -47,9 +47,7 @@ const STATEMENTS: readonly (readonly [name: string, sql: string])[] = [
   ['the check of the tables', COLUMNS_FOUND],
   ['the table of row locks', rowLockSql()],
   // Statements that are made where they are used.
-  ...filesBelow('lib/stores/mysql', '.ts').map(
-    (path) => [path, readFileSync(path, 'utf8').replaceAll(/^ *(\/?\*|\/\/).*$/gm, '')] as const,
-  ),
+  ...filesBelow('lib/mysql', '.ts').map((path) => [path, readFileSync(path, 'utf8').replaceAll(/^ *(\/?\*|\/\/).*$/gm, '')] as const),
 ];
 
 test.each(STATEMENTS)('MySQL knows all of %s', (_name, sql) => {

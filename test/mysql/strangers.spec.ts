@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'mysql2';
 import { createConnection, type Connection, type RowDataPacket } from 'mysql2/promise';
-import { MySqlLockStore } from '../../lib/stores/mysql/index';
+import { MySqlLockStore } from '../../lib/mysql/index';
 import { IS_MYSQL, MySqlServer } from '../support/mysql-server';
 import { newHold } from '../support/new-hold';
 import { TcpProxy } from '../support/tcp-proxy';

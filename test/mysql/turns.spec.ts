@@ -1,8 +1,8 @@
 import { jest } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockService } from '../../lib/nest/lock.service';
-import { MySqlLockStore, type MySqlLockStoreOptions } from '../../lib/stores/mysql/index';
-import { presenceName } from '../../lib/stores/mysql/connections/sleeper';
+import { MySqlLockStore, type MySqlLockStoreOptions } from '../../lib/mysql/index';
+import { presenceName } from '../../lib/mysql/connections/sleeper';
 import { makeLocks } from '../support/make-locks';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 import { newHold } from '../support/new-hold';

@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { outsideLocks, type LockService } from 'nestjs-distributed-lock';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { MySqlServer } from '../support/mysql-server';
 import { PostgresServer } from '../support/postgres-server';

@@ -1,10 +1,10 @@
 import type { LockStore } from '../../lib/core/seam/lock-store';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
-import { MySqlLockStore } from '../../lib/stores/mysql/index';
-import { PostgresLockStore } from '../../lib/stores/postgres/index';
-import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { MySqlLockStore } from '../../lib/mysql/index';
+import { PostgresLockStore } from '../../lib/postgres/index';
+import { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 import { noting } from '../support/noting';

@@ -1,6 +1,6 @@
 import { expect } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
-import type { Survey } from '../../lib/peers/survey';
+import type { Survey } from '../../lib/operate/peers/survey';
 import { openPage, startBrowser } from './support/browser';
 import { startApplication, type PageApplication } from './support/page-application';
 import { describedShop, TRACE } from './support/described-shop';

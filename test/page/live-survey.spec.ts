@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 import { LiveSurvey } from '../../console/page/live-survey';
 import type { Snapshot, StoreAnswer } from '../../console/page/snapshot';
-import type { FoundIncident } from '../../lib/peers/survey';
+import type { FoundIncident } from '../../lib/operate/peers/survey';
 import { surveyOfShop } from './support/survey-of-shop';
 
 jest.useFakeTimers();

@@ -8,7 +8,7 @@ import { timeline } from '../../console/page/app/model/timeline';
 import { troubleWords } from '../../console/page/app/model/trouble-words';
 import { waitsForStore } from '../../console/page/app/model/waits-for-store';
 import { SurveySequence } from '../../console/page/survey-sequence';
-import type { PeerHealth, Survey } from '../../lib/peers/survey';
+import type { PeerHealth, Survey } from '../../lib/operate/peers/survey';
 import { surveyOfShop } from './support/survey-of-shop';
 
 /** The time of the browser when a survey comes. */

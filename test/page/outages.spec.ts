@@ -1,8 +1,8 @@
 import { expect } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import type { LockStore } from '../../lib/core/seam/lock-store';
-import { PostgresLockStore } from '../../lib/stores/postgres/index';
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { PostgresLockStore } from '../../lib/postgres/index';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { PostgresServer } from '../support/postgres-server';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';

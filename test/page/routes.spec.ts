@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError, MemoryLockStore } from 'nestjs-distributed-lock';
 import { LockPageModule, type LockPageOptions } from 'nestjs-distributed-lock/page';
 import { THIS_PROCESS } from '../../lib/core/words/caller';
-import type { FoundIncident, WaitingCall } from '../../lib/peers/survey';
+import type { FoundIncident, WaitingCall } from '../../lib/operate/peers/survey';
 import { newHold } from '../support/new-hold';
 import { saying } from '../support/saying';
 import { until } from '../support/until';

@@ -1,6 +1,6 @@
 import { expect } from '@jest/globals';
 import type { Browser } from 'playwright-core';
-import type { Survey } from '../../lib/peers/survey';
+import type { Survey } from '../../lib/operate/peers/survey';
 import { findingsIn } from './support/axe';
 import { openPage, startBrowser } from './support/browser';
 import { startApplication, type PageApplication } from './support/page-application';

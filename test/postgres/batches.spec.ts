@@ -1,8 +1,8 @@
 import type { PoolClient } from 'pg';
 import { LockStoreError, type LockError } from '../../lib/core/words/errors';
 import type { AcquireReply, HoldRecord } from '../../lib/core/seam/lock-store';
-import { PostgresLockStore } from '../../lib/stores/postgres/index';
-import { PostgresKeys } from '../../lib/stores/postgres/postgres-keys.js';
+import { PostgresLockStore } from '../../lib/postgres/index';
+import { PostgresKeys } from '../../lib/postgres/postgres-keys.js';
 import { newHold } from '../support/new-hold';
 import { patient } from '../support/patient';
 import { PostgresServer } from '../support/postgres-server';

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { LockStoreError } from '../../lib/core/words/errors';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
-import { PostgresLockStore, type PostgresLockStoreOptions } from '../../lib/stores/postgres/index';
+import { PostgresLockStore, type PostgresLockStoreOptions } from '../../lib/postgres/index';
 import { makeLocks } from '../support/make-locks';
 import { patient } from '../support/patient';
 import { PgBouncer } from '../support/pgbouncer';

@@ -1,6 +1,6 @@
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
-import { PostgresLockStore, schemaSql } from '../../lib/stores/postgres/index';
-import type { runStatement } from '../../lib/stores/sql/statement';
+import { PostgresLockStore, schemaSql } from '../../lib/postgres/index';
+import type { runStatement } from '../../lib/sql/statement';
 import { comesBack, endsWhenCancelled, pooledBy } from '../stores/sql/pooled';
 import { loadWith, type Edit } from '../support/defective';
 import { PostgresServer } from '../support/postgres-server';
@@ -8,7 +8,7 @@ import { quickest } from '../support/quickest';
 import { until } from '../support/until';
 import { newHold } from '../support/new-hold';
 
-const STATEMENT = 'lib/stores/sql/statement.ts';
+const STATEMENT = 'lib/sql/statement.ts';
 /** How long a defect has to show, in milliseconds. */
 const SHORT_MS = 3_000;
 
@@ -217,7 +217,7 @@ const OF_STATEMENTS: Readonly<Record<string, { edit: Edit; probe: (run: typeof r
 };
 
 test.each(Object.entries(OF_STATEMENTS))('it shows where %s', async (_name, { edit, probe }) => {
-  const wrong = await loadWith<{ runStatement: typeof runStatement }>(`export { runStatement } from './stores/sql/statement'`, [edit]);
+  const wrong = await loadWith<{ runStatement: typeof runStatement }>(`export { runStatement } from './sql/statement'`, [edit]);
   expect(await probe(wrong.runStatement)).toBe(false);
 });
 

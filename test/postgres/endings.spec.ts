@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { LockStoreError } from '../../lib/core/words/errors';
-import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
+import { PostgresLockStore } from '../../lib/postgres/postgres-lock-store';
 import { patient } from '../support/patient';
 import { PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
-import { PostgresLockStore } from '../../lib/stores/postgres/index';
+import { PostgresLockStore } from '../../lib/postgres/index';
 import { makeLocks } from '../support/make-locks';
 import { newHold } from '../support/new-hold';
 import { patient } from '../support/patient';

@@ -1,5 +1,5 @@
 import type { LockService } from '../../lib/nest/lock.service';
-import { PostgresLockStore, type PostgresLockStoreOptions, type PostgresPool } from '../../lib/stores/postgres/index';
+import { PostgresLockStore, type PostgresLockStoreOptions, type PostgresPool } from '../../lib/postgres/index';
 import { healthWith } from '../support/health-with';
 import { makeLocks } from '../support/make-locks';
 import { PostgresServer } from '../support/postgres-server';

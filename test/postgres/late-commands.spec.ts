@@ -2,7 +2,7 @@ import { jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
-import { PostgresLockStore } from '../../lib/stores/postgres/index';
+import { PostgresLockStore } from '../../lib/postgres/index';
 import { patient } from '../support/patient';
 import { connected, PostgresServer } from '../support/postgres-server';
 import { until } from '../support/until';

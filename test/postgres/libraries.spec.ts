@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 import type { Pool } from 'pg';
 import { DataSource } from 'typeorm';
 import { LockConfigurationError, LockNotAcquiredError } from '../../lib/core/words/errors';
-import { PostgresLockStore, withRowLock, type RowLockClient } from '../../lib/stores/postgres/index';
+import { PostgresLockStore, withRowLock, type RowLockClient } from '../../lib/postgres/index';
 import { inTransaction } from '../support/in-transaction';
 import { makeLocks } from '../support/make-locks';
 import { openMikroOrm } from '../support/mikro-orm';

@@ -1,8 +1,8 @@
 import { jest } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, type Pool, type PoolClient } from 'pg';
-import { Listener } from '../../lib/stores/postgres/listening/listener';
-import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
+import { Listener } from '../../lib/postgres/listening/listener';
+import { PostgresLockStore } from '../../lib/postgres/postgres-lock-store';
 import { connected, PostgresServer } from '../support/postgres-server';
 import { isOfSlowness, noWarning } from '../support/no-warning';
 import { until } from '../support/until';

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { jest } from '@jest/globals';
 import { Client, type Pool } from 'pg';
 import { LockStoreError } from '../../lib/core/words/errors';
-import { PostgresLockStore } from '../../lib/stores/postgres/index';
+import { PostgresLockStore } from '../../lib/postgres/index';
 import { newHold } from '../support/new-hold';
 import { patient } from '../support/patient';
 import { PostgresServer } from '../support/postgres-server';

@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 import { jest } from '@jest/globals';
 import type { Pool, PoolConfig } from 'pg';
 import { LockConfigurationError, LockStoreError } from '../../lib/core/words/errors';
-import { PostgresLockStore, type PostgresLockStoreOptions } from '../../lib/stores/postgres/index';
+import { PostgresLockStore, type PostgresLockStoreOptions } from '../../lib/postgres/index';
 import { MOST_FENCES } from '../../lib/core/seam/lock-store';
 import { makeLocks } from '../support/make-locks';
 import { noWarning } from '../support/no-warning';

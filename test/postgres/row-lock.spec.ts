@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool, PoolClient } from 'pg';
 import { LockNotAcquiredError } from '../../lib/core/words/errors';
-import { withRowLock } from '../../lib/stores/postgres/row-lock/row-lock';
-import { rowLockSql } from '../../lib/stores/postgres/row-lock/row-lock-table';
+import { withRowLock } from '../../lib/postgres/row-lock/row-lock';
+import { rowLockSql } from '../../lib/postgres/row-lock/row-lock-table';
 import { inTransaction } from '../support/in-transaction';
 import { PgBouncer } from '../support/pgbouncer';
 import { PostgresServer } from '../support/postgres-server';

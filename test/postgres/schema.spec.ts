@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../lib/core/words/errors';
-import { PostgresLockStore, schemaSql } from '../../lib/stores/postgres/index';
+import { PostgresLockStore, schemaSql } from '../../lib/postgres/index';
 import { makeLocks } from '../support/make-locks';
 import { newHold } from '../support/new-hold';
 import { patient } from '../support/patient';

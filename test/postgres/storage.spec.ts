@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { PostgresLockStore } from '../../lib/stores/postgres/index';
+import { PostgresLockStore } from '../../lib/postgres/index';
 import { makeLocks } from '../support/make-locks';
 import { PostgresServer } from '../support/postgres-server';
 

@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
+import { PostgresLockStore } from '../../lib/postgres/postgres-lock-store';
 import { PostgresServer } from '../support/postgres-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockStoreError } from '../../lib/core/words/errors';
-import { Ballot, type Polling } from '../../lib/stores/quorum/votes/ballot';
-import { busyReply } from '../../lib/stores/quorum/votes/busy';
-import type { Quorum } from '../../lib/stores/quorum/quorum';
-import type { Answer, QuorumServer } from '../../lib/stores/quorum/members/quorum-server';
+import { Ballot, type Polling } from '../../lib/quorum/votes/ballot';
+import { busyReply } from '../../lib/quorum/votes/busy';
+import type { Quorum } from '../../lib/quorum/quorum';
+import type { Answer, QuorumServer } from '../../lib/quorum/members/quorum-server';
 import { until } from '../support/until';
 
 interface Asked<T> {

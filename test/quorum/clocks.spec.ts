@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
-import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
+import { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
 import { RedisQuorum } from '../support/redis-quorum';
 import { TcpProxy } from '../support/tcp-proxy';
 import { newHold } from '../support/new-hold';

@@ -3,24 +3,24 @@ import { stop } from 'esbuild';
 import { Redis } from 'ioredis';
 import { randomUUID } from 'node:crypto';
 import type { LockStore } from '../../lib/core/seam/lock-store';
-import type { Member } from '../../lib/stores/quorum/members/member';
-import type { QuorumCommands } from '../../lib/stores/quorum/votes/quorum-commands';
-import type { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
-import type { Answer, QuorumServer } from '../../lib/stores/quorum/members/quorum-server';
-import type { Standing, verdictOf } from '../../lib/stores/quorum/members/standing';
-import type { RedisKeys } from '../../lib/stores/redis/scripts/redis-keys';
+import type { Member } from '../../lib/quorum/members/member';
+import type { QuorumCommands } from '../../lib/quorum/votes/quorum-commands';
+import type { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
+import type { Answer, QuorumServer } from '../../lib/quorum/members/quorum-server';
+import type { Standing, verdictOf } from '../../lib/quorum/members/standing';
+import type { RedisKeys } from '../../lib/redis/scripts/redis-keys';
 import { loadWith, type Edit } from '../support/defective';
 import { acquired } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';
 import { until } from '../support/until';
 
 const ENTRY = `
-export { QuorumLockStore } from './stores/quorum/quorum-lock-store.js';
-export { Member } from './stores/quorum/members/member.js';
-export { QuorumCommands } from './stores/quorum/votes/quorum-commands.js';
-export { QuorumServer } from './stores/quorum/members/quorum-server.js';
-export { verdictOf } from './stores/quorum/members/standing.js';
-export { RedisKeys } from './stores/redis/scripts/redis-keys.js';
+export { QuorumLockStore } from './quorum/quorum-lock-store.js';
+export { Member } from './quorum/members/member.js';
+export { QuorumCommands } from './quorum/votes/quorum-commands.js';
+export { QuorumServer } from './quorum/members/quorum-server.js';
+export { verdictOf } from './quorum/members/standing.js';
+export { RedisKeys } from './redis/scripts/redis-keys.js';
 `;
 const LOCK = 'lock:lock:{k}';
 /** Far longer than any test. */
@@ -80,7 +80,7 @@ const RULES: readonly Rule[] = [
     defects: {
       'the first use is judged by one new server': [
         {
-          file: 'lib/stores/quorum/members/standing.ts',
+          file: 'lib/quorum/members/standing.ts',
           from: 'there.some((other) => other.counts || other.restarted)',
           to: 'standing.counts || standing.restarted',
         },
@@ -102,10 +102,10 @@ const RULES: readonly Rule[] = [
     rule: 'a server that remembers that it counts does so unless another one does in its place',
     defects: {
       'others are not looked at': [
-        { file: 'lib/stores/quorum/members/standing.ts', from: 'there.every((other) => hasPlace(other, overview))', to: 'true' },
+        { file: 'lib/quorum/members/standing.ts', from: 'there.every((other) => hasPlace(other, overview))', to: 'true' },
       ],
       'what others are about to count is not looked at': [
-        { file: 'lib/stores/quorum/members/standing.ts', from: '/^(vote|want):/', to: '/^vote:/' },
+        { file: 'lib/quorum/members/standing.ts', from: '/^(vote|want):/', to: '/^vote:/' },
       ],
     },
     check: async ({ verdictOf: judge }) => {
@@ -127,7 +127,7 @@ const RULES: readonly Rule[] = [
     rule: 'a hold that only a minority has let in leaves it again',
     defects: {
       "a minority's hold is left behind": [
-        { file: 'lib/stores/quorum/joining.ts', from: 'isIn !== true && leave(', to: 'isIn === undefined && leave(' },
+        { file: 'lib/quorum/joining.ts', from: 'isIn !== true && leave(', to: 'isIn === undefined && leave(' },
       ],
     },
     check: async (library) => {
@@ -145,7 +145,7 @@ const RULES: readonly Rule[] = [
   {
     rule: 'a release that a server missed before the others had answered is repeated',
     defects: {
-      'it is not repeated': [{ file: 'lib/stores/quorum/releasing.ts', from: 'released.then(', to: 'Promise.reject().then(' }],
+      'it is not repeated': [{ file: 'lib/quorum/releasing.ts', from: 'released.then(', to: 'Promise.reject().then(' }],
     },
     check: async (library) => {
       const store = await open(library);
@@ -164,7 +164,7 @@ const RULES: readonly Rule[] = [
     rule: 'a vote that is sent on a new connection before that was checked does not count',
     defects: {
       "an old session's votes count": [
-        { file: 'lib/stores/quorum/members/quorum-server.ts', from: ' && session === this.#session };', to: ' };' },
+        { file: 'lib/quorum/members/quorum-server.ts', from: ' && session === this.#session };', to: ' };' },
       ],
     },
     check: async (library) => {

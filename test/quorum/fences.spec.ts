@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
-import type { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
+import type { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
 import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';
 import { RedisServer } from '../support/redis-server';

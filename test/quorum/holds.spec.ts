@@ -1,6 +1,6 @@
 import { LockStoreError } from '../../lib/core/words/errors';
-import { type GrantedHold, Grants } from '../../lib/stores/quorum/votes/grants';
-import { Unanswered } from '../../lib/stores/quorum/votes/unanswered';
+import { type GrantedHold, Grants } from '../../lib/quorum/votes/grants';
+import { Unanswered } from '../../lib/quorum/votes/unanswered';
 import { newHold } from '../support/new-hold';
 
 describe('a hold that is in', () => {

@@ -1,11 +1,11 @@
 import { jest } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockStoreError } from '../../lib/core/words/errors';
-import { ServerClock } from '../../lib/stores/kit/server-clock';
-import { Membership } from '../../lib/stores/quorum/members/membership';
-import type { QuorumServer } from '../../lib/stores/quorum/members/quorum-server';
-import { Session } from '../../lib/stores/quorum/members/session';
-import type { QuorumCommands } from '../../lib/stores/quorum/votes/quorum-commands';
+import { ServerClock } from '../../lib/kit/server-clock';
+import { Membership } from '../../lib/quorum/members/membership';
+import type { QuorumServer } from '../../lib/quorum/members/quorum-server';
+import { Session } from '../../lib/quorum/members/session';
+import type { QuorumCommands } from '../../lib/quorum/votes/quorum-commands';
 import { until } from '../support/until';
 
 const LONGEST_MS = 60_000;

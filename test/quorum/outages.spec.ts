@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockStoreError } from '../../lib/core/words/errors';
-import type { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
+import type { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
 import { watchRejections } from '../support/watch-rejections';
 import { makeLocks } from '../support/make-locks';
 import { acquired, newHold, QuorumStores } from '../support/quorum-stores';

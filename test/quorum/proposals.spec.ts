@@ -1,4 +1,4 @@
-import { Fences } from '../../lib/stores/quorum/votes/fences';
+import { Fences } from '../../lib/quorum/votes/fences';
 
 const NOW_MS = 1_700_000_000_000;
 

@@ -1,4 +1,4 @@
-import { QuorumServer } from '../../lib/stores/quorum/members/quorum-server';
+import { QuorumServer } from '../../lib/quorum/members/quorum-server';
 import { sourceOf } from '../support/redis-source';
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';

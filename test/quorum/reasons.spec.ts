@@ -1,6 +1,6 @@
 import { LockStoreError } from '../../lib/core/words/errors';
-import { notCounted } from '../../lib/stores/quorum/members/member-messages';
-import { verdictOf, type Overview, type Standing } from '../../lib/stores/quorum/members/standing';
+import { notCounted } from '../../lib/quorum/members/member-messages';
+import { verdictOf, type Overview, type Standing } from '../../lib/quorum/members/standing';
 
 /** A server that was in use when the quorum was used first. */
 const OLD: Standing = { at: 0, knownMs: 900_000, counts: true, firstUseMs: 899_000, restarted: false, fence: 1, reported: [] };

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockError, LockNotAcquiredError } from '../../lib/core/words/errors';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
-import type { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
+import type { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { acquired, newHold, QuorumStores } from '../support/quorum-stores';
 import { RedisQuorum } from '../support/redis-quorum';

@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
+import { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { RedisQuorum } from '../support/redis-quorum';
 import { TcpProxy } from '../support/tcp-proxy';

@@ -1,7 +1,7 @@
 import { LockConfigurationError, LockStoreError } from '../../lib/core/words/errors';
-import { isForbidden } from '../../lib/stores/redis/connection/redis-errors';
-import type { QuorumServer } from '../../lib/stores/quorum/members/quorum-server';
-import { tooFew } from '../../lib/stores/quorum/too-few';
+import { isForbidden } from '../../lib/redis/connection/redis-errors';
+import type { QuorumServer } from '../../lib/quorum/members/quorum-server';
+import { tooFew } from '../../lib/quorum/too-few';
 
 test('a right that is missing at one server is seen also where another one is away', () => {
   const server = { name: 'a' } as QuorumServer;

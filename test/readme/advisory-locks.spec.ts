@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import type { MikroORM } from '@mikro-orm/postgresql';
 import type { Pool } from 'pg';
 import { DataSource } from 'typeorm';
-import { rowLockSql } from '../../lib/stores/postgres/row-lock/row-lock-table';
+import { rowLockSql } from '../../lib/postgres/row-lock/row-lock-table';
 import { openMikroOrm } from '../support/mikro-orm';
 import { PostgresServer } from '../support/postgres-server';
 import { openPrisma, type PrismaClient } from '../support/prisma';

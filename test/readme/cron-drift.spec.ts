@@ -2,7 +2,7 @@
 // Nothing here depends on the time that really passes.
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { CronJob } from 'cron';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 
 const PERIODS = 10;

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { rowLockSql } from '../../lib/stores/mysql/row-lock/row-lock-table';
+import { rowLockSql } from '../../lib/mysql/row-lock/row-lock-table';
 import { blocksOf, readPage, sectionOf } from './pages';
 
 interface Row {

@@ -3,9 +3,9 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { execFileSync } from 'node:child_process';
 import type { LockError } from '../../lib/core/words/errors';
 import type { AcquireReply, HoldRecord } from '../../lib/core/seam/lock-store';
-import { Batches } from '../../lib/stores/kit/batches';
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
-import { BATCH } from '../../lib/stores/redis/scripts/scripts';
+import { Batches } from '../../lib/kit/batches';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { BATCH } from '../../lib/redis/scripts/scripts';
 import { loadWith } from '../support/defective';
 import { newHold } from '../support/new-hold';
 import { noWarning } from '../support/no-warning';
@@ -15,7 +15,7 @@ import { sourceOf } from '../support/redis-source';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 
-const ENTRY = "export { RedisLockStore } from './stores/redis/redis-lock-store.js';";
+const ENTRY = "export { RedisLockStore } from './redis/redis-lock-store.js';";
 
 let server: RedisServer;
 let proxy: TcpProxy;
@@ -224,7 +224,7 @@ describe('a batch that the server does not know', () => {
   test('is not repeated for callers that have given up, and gives each of the others its own reply', giveUpInFront);
 
   test('is seen to give replies by their position, where it does', async () => {
-    const file = 'lib/stores/redis/connection/redis-connection.ts';
+    const file = 'lib/redis/connection/redis-connection.ts';
     const edits = [{ file, from: 'replies[waiting.indexOf(request)]', to: 'replies[requests.indexOf(request)]' }];
     const defective = await loadWith<{ RedisLockStore: typeof RedisLockStore }>(ENTRY, edits);
     await store.close();

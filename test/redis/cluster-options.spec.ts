@@ -1,6 +1,6 @@
 import { Cluster, type ClusterOptions } from 'ioredis';
 import { LockConfigurationError } from '../../lib/core/words/errors';
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { isOfSlowness } from '../support/no-warning';
 import { RedisCluster } from '../support/redis-cluster';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { LockConfigurationError, type LockError } from '../../lib/core/words/errors';
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { clusterClient } from '../support/redis-source';
 import { RedisServer } from '../support/redis-server';
 import { refusalOf } from '../support/refusal-of';

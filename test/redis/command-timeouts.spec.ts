@@ -2,11 +2,11 @@ import { jest } from '@jest/globals';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';
 import type { LockStoreError } from '../../lib/core/words/errors';
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { freePort } from '../support/redis-server';
-import { NoReply } from '../../lib/stores/kit/no-reply';
-import { CommandTimeouts, OpenCommand } from '../../lib/stores/redis/connection/command-timeouts';
+import { NoReply } from '../../lib/kit/no-reply';
+import { CommandTimeouts, OpenCommand } from '../../lib/redis/connection/command-timeouts';
 import { startTime, stopTime } from '../support/virtual-time';
 
 test('the silence of a connection ends with it, and does not cost the one after it', async () => {

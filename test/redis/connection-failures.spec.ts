@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
-import { NoReply } from '../../lib/stores/kit/no-reply';
-import type { Connection } from '../../lib/stores/redis/connection/connection';
-import { ConnectionFailures } from '../../lib/stores/redis/connection/connection-failures';
+import { NoReply } from '../../lib/kit/no-reply';
+import type { Connection } from '../../lib/redis/connection/connection';
+import { ConnectionFailures } from '../../lib/redis/connection/connection-failures';
 
 let connection: EventEmitter;
 let failures: ConnectionFailures;

@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals';
-import { Demotions } from '../../lib/stores/redis/connection/demotions';
+import { Demotions } from '../../lib/redis/connection/demotions';
 
 beforeEach(() => {
   jest.useFakeTimers();

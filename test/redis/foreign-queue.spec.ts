@@ -4,7 +4,7 @@ import { outsideLocks } from '../../lib/core/calls/call-tree';
 import { LockConfigurationError, type LockError } from '../../lib/core/words/errors';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { noting } from '../support/noting';
 import { RedisServer } from '../support/redis-server';

@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals';
-import { HoldNames } from '../../lib/stores/redis/hold-names';
+import { HoldNames } from '../../lib/redis/hold-names';
 import { newHold } from '../support/new-hold';
 
 beforeEach(() => jest.useFakeTimers());

@@ -4,9 +4,9 @@ import { readFileSync } from 'node:fs';
 import { createClient } from 'redis';
 import { createClient as createClient6 } from 'redis-6';
 import { LockConfigurationError, LockError } from '../../lib/core/words/errors';
-import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
-import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import type { RedisSource } from '../../lib/redis/connection/redis-source';
+import { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { Certificates } from '../support/certificates';
 import { freePort, RedisServer } from '../support/redis-server';
 

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { once } from 'node:events';
 import type { Candidate } from '../../lib/leader/candidate';
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { SentinelGroup } from '../support/redis-sentinel';
 import { until } from '../support/until';

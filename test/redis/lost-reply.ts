@@ -1,4 +1,4 @@
-import type { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import type { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { noWarning } from '../support/no-warning';
 import { loseNextReply } from '../support/redis-world';

@@ -3,8 +3,8 @@ import { LockConfigurationError, LockLostError, LockStoreError } from '../../lib
 import type { AcquireReply } from '../../lib/core/seam/lock-store';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
-import { RENEW } from '../../lib/stores/redis/scripts/scripts';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { RENEW } from '../../lib/redis/scripts/scripts';
 import { untilWaiting } from '../support/hand-over';
 import { makeLocks } from '../support/make-locks';
 import { newHold } from '../support/new-hold';

@@ -1,6 +1,6 @@
-import * as quorumScripts from '../../lib/stores/quorum/votes/scripts';
-import { script, scriptForEach } from '../../lib/stores/redis/scripts/script';
-import * as redisScripts from '../../lib/stores/redis/scripts/scripts';
+import * as quorumScripts from '../../lib/quorum/votes/scripts';
+import { script, scriptForEach } from '../../lib/redis/scripts/script';
+import * as redisScripts from '../../lib/redis/scripts/scripts';
 import { globalsOf } from '../support/lua-names';
 import { RedisServer } from '../support/redis-server';
 

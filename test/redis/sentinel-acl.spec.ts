@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { LockConfigurationError, type LockError } from '../../lib/core/words/errors';
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { SentinelGroup } from '../support/redis-sentinel';
 import { refusalOf } from '../support/refusal-of';

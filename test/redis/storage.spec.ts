@@ -3,7 +3,7 @@ import { execFile, fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { startHolder, type Holder } from '../support/holder';
 import { newHold } from '../support/new-hold';
 import { RedisServer } from '../support/redis-server';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { oneServerFindings } from '../../console/cli/doctor/one-server';
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { cli, cliUntil } from '../support/cli';
 import { healthWith } from '../support/health-with';
 import { makeLocks } from '../support/make-locks';

@@ -1,7 +1,7 @@
 import { LockConfigurationError, LockKeyError } from '../../lib/core/words/errors';
 import type { LockOptions } from '../../lib/core/words/call';
 import type { LockService } from '../../lib/nest/lock.service';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { saying } from '../support/saying';
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockService } from '../../lib/nest/lock.service';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
-import { MessageParts, partsOf } from '../../lib/stores/postgres/listening/message-parts';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
+import { MessageParts, partsOf } from '../../lib/postgres/listening/message-parts';
 import { makeLocks } from '../support/make-locks';
 import { until } from '../support/until';
 

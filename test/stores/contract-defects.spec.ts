@@ -2,8 +2,8 @@ import { jest } from '@jest/globals';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockStoreError } from '../../lib/core/words/errors';
-import { storeContract, type StoreContractOptions, type StoreOffer } from '../../lib/store-contract/index';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { storeContract, type StoreContractOptions, type StoreOffer } from '../../lib/contract/index';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { mapHolds, partsOf, type Parts } from './defects/defect';
 import { DEFECTS } from './defects/defects';
 

@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { storeContract } from '../../lib/store-contract/index';
+import { storeContract } from '../../lib/contract/index';
 import { GROUPS, STORES, type StoreKind, type StorePlace } from '../support/stores';
 
 /** When a rule hangs, in milliseconds: the machine may be busy. */

@@ -1,7 +1,7 @@
 import type { LockStore } from '../../lib/core/seam/lock-store';
-import { MySqlLockStore } from '../../lib/stores/mysql/index';
-import { PostgresLockStore } from '../../lib/stores/postgres/index';
-import { QuorumLockStore } from '../../lib/stores/quorum/quorum-lock-store';
+import { MySqlLockStore } from '../../lib/mysql/index';
+import { PostgresLockStore } from '../../lib/postgres/index';
+import { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
 import { callsOfEveryKind } from '../support/calls-of-every-kind';
 import { makeLocks } from '../support/make-locks';
 import { DATABASE, MySqlServer } from '../support/mysql-server';

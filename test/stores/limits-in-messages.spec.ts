@@ -1,6 +1,6 @@
-import { NoReply } from '../../lib/stores/kit/no-reply';
-import { MySqlDialect } from '../../lib/stores/mysql/mysql-dialect';
-import { PostgresDialect } from '../../lib/stores/postgres/postgres-dialect';
+import { NoReply } from '../../lib/kit/no-reply';
+import { MySqlDialect } from '../../lib/mysql/mysql-dialect';
+import { PostgresDialect } from '../../lib/postgres/postgres-dialect';
 
 type Postgres = ConstructorParameters<typeof PostgresDialect>[0];
 type MySql = ConstructorParameters<typeof MySqlDialect>[0];

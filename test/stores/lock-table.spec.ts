@@ -1,9 +1,9 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
-import type { QueuedPlace } from '../../lib/stores/kit/key-state';
-import { LockTable, type TableReply } from '../../lib/stores/kit/lock-table';
-import { CLAIM_MS, DONE_MS, MOST_FENCE, MOST_HOLDS, MOST_SKIPPED, QUEUE_MS } from '../../lib/stores/kit/protocol';
+import type { QueuedPlace } from '../../lib/kit/key-state';
+import { LockTable, type TableReply } from '../../lib/kit/lock-table';
+import { CLAIM_MS, DONE_MS, MOST_FENCE, MOST_HOLDS, MOST_SKIPPED, QUEUE_MS } from '../../lib/kit/protocol';
 import { newHold } from '../support/new-hold';
 
 const TTL_MS = 5_000;

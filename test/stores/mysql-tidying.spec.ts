@@ -1,4 +1,4 @@
-import { MySqlLockStore } from '../../lib/stores/mysql/index';
+import { MySqlLockStore } from '../../lib/mysql/index';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 import { TIDIED, tidiedAfterStep } from './tidied-after-step';
 

@@ -1,9 +1,9 @@
 import { createPool } from 'mysql2/promise';
 import { Pool } from 'pg';
 import { LockConfigurationError } from '../../lib/core/words/errors';
-import { MySqlLockStore } from '../../lib/stores/mysql/mysql-lock-store';
-import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
-import { QuorumServer } from '../../lib/stores/quorum/members/quorum-server';
+import { MySqlLockStore } from '../../lib/mysql/mysql-lock-store';
+import { PostgresLockStore } from '../../lib/postgres/postgres-lock-store';
+import { QuorumServer } from '../../lib/quorum/members/quorum-server';
 
 class a extends PostgresLockStore {}
 class b extends MySqlLockStore {}

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockNotAcquiredError } from '../../lib/core/words/errors';
-import type { LeftOut, ListedLock } from '../../lib/peers/lock-list';
-import type { LockProcess } from '../../lib/peers/survey';
+import type { LeftOut, ListedLock } from '../../lib/operate/peers/lock-list';
+import type { LockProcess } from '../../lib/operate/peers/survey';
 import type { LockService } from '../../lib/nest/lock.service';
 import type { ListOptions } from '../../lib/nest/lock-operations.options';
 import { makeLocks } from '../support/make-locks';

@@ -1,9 +1,9 @@
 import { versionFinding } from '../../console/cli/doctor/finding';
 import { redisFindings } from '../../console/cli/doctor/redis-findings';
-import { productBy as mysqlProduct } from '../../lib/stores/mysql/server-check';
-import { productBy as postgresProduct } from '../../lib/stores/postgres/server-check';
-import { productBy as redisProduct } from '../../lib/stores/redis/server-info';
-import { serverWarnings } from '../../lib/stores/redis/server-check';
+import { productBy as mysqlProduct } from '../../lib/mysql/server-check';
+import { productBy as postgresProduct } from '../../lib/postgres/server-check';
+import { productBy as redisProduct } from '../../lib/redis/server-info';
+import { serverWarnings } from '../../lib/redis/server-check';
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
 

@@ -1,8 +1,8 @@
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { Pool } from 'pg';
-import { PostgresLockStore } from '../../lib/stores/postgres/postgres-lock-store';
+import { PostgresLockStore } from '../../lib/postgres/postgres-lock-store';
 import { PostgresServer } from '../support/postgres-server';
 import { saying } from '../support/saying';
 import { RedisServer } from '../support/redis-server';

@@ -1,5 +1,5 @@
-import { TIDY } from '../../lib/stores/mysql/procedures/upkeep';
-import { procedureName } from '../../lib/stores/mysql/schema';
+import { TIDY } from '../../lib/mysql/procedures/upkeep';
+import { procedureName } from '../../lib/mysql/schema';
 import type { MySqlServer } from '../support/mysql-server';
 
 const HOUR_US = 3_600_000_000;

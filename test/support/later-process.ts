@@ -1,4 +1,4 @@
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 
 const WORDS = { site: 'Later.run', name: 'later:<id>', orbit: { of: ['the', 'moon'] } };
 

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
-import type { KeyState, QueuedPlace } from '../../lib/stores/kit/key-state.js';
-import type { LockTable } from '../../lib/stores/kit/lock-table.js';
+import type { KeyState, QueuedPlace } from '../../lib/kit/key-state.js';
+import type { LockTable } from '../../lib/kit/lock-table.js';
 import { bundle, type Edit } from './defective.js';
 
 /** The private fields of the table, as they are named once `#` is replaced. */
@@ -24,8 +24,8 @@ export interface Library {
 }
 
 const ENTRY = `
-export { LockTable } from './stores/kit/lock-table.js';
-export { KeyState } from './stores/kit/key-state.js';
+export { LockTable } from './kit/lock-table.js';
+export { KeyState } from './kit/key-state.js';
 `;
 
 /** The lock table of the library, with `edits` made to it, that can be put into any state and read. */

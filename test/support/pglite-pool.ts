@@ -1,7 +1,7 @@
 import { PGlite } from '@electric-sql/pglite';
-import type { ListeningClient } from '../../lib/stores/postgres/listening/listen-connection';
-import type { PostgresClient, PostgresPool } from '../../lib/stores/postgres/postgres-pool';
-import type { Row } from '../../lib/stores/sql/dialect';
+import type { ListeningClient } from '../../lib/postgres/listening/listen-connection';
+import type { PostgresClient, PostgresPool } from '../../lib/postgres/postgres-pool';
+import type { Row } from '../../lib/sql/dialect';
 
 /** PGlite, a PostgreSQL in this process with a single connection, with what the store uses of a pool. */
 export class PglitePool implements PostgresPool {

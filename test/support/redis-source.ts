@@ -3,7 +3,7 @@ import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis-5';
 import { Cluster as ValkeyCluster, Redis as Valkey } from 'iovalkey';
 import { createClient, createCluster } from 'redis';
 import { createClient as createClient6, createCluster as createCluster6 } from 'redis-6';
-import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
+import type { RedisSource } from '../../lib/redis/connection/redis-source';
 
 export interface Address {
   readonly host: string;

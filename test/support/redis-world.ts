@@ -1,8 +1,8 @@
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
-import type { RedisSource } from '../../lib/stores/redis/connection/redis-source';
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
-import type { RedisLockStoreOptions } from '../../lib/stores/redis/redis-lock-store.options';
+import type { RedisSource } from '../../lib/redis/connection/redis-source';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import type { RedisLockStoreOptions } from '../../lib/redis/redis-lock-store.options';
 import { makeLocks } from './make-locks';
 import { openSwiftly } from './open-swiftly';
 import { RedisServer } from './redis-server';

@@ -1,5 +1,5 @@
 import { LockStoreError } from '../../lib/core/words/errors';
-import type { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import type { RedisLockStore } from '../../lib/redis/redis-lock-store';
 
 /**
  * The keys that a store finds, without those of a start that was too slow. Searches again where it got no answer: each

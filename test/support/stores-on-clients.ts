@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
-import { RedisLockStore } from '../../lib/stores/redis/redis-lock-store';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { until } from './until';
 
 /** Stores that answer, each on a client of its own, which ends with the suite. */

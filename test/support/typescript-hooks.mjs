@@ -6,12 +6,12 @@ import { fileURLToPath } from 'node:url';
 
 const ENTRIES = {
   'nestjs-distributed-lock': 'lib/index.ts',
-  'nestjs-distributed-lock/otel': 'lib/otel/index.ts',
+  'nestjs-distributed-lock/otel': 'lib/operate/otel/index.ts',
   'nestjs-distributed-lock/page': 'console/page/index.ts',
-  'nestjs-distributed-lock/mysql': 'lib/stores/mysql/index.ts',
-  'nestjs-distributed-lock/postgres': 'lib/stores/postgres/index.ts',
-  'nestjs-distributed-lock/prometheus': 'lib/prometheus/index.ts',
-  'nestjs-distributed-lock/store-contract': 'lib/store-contract/index.ts',
+  'nestjs-distributed-lock/mysql': 'lib/mysql/index.ts',
+  'nestjs-distributed-lock/postgres': 'lib/postgres/index.ts',
+  'nestjs-distributed-lock/prometheus': 'lib/operate/prometheus/index.ts',
+  'nestjs-distributed-lock/store-contract': 'lib/contract/index.ts',
   'nestjs-distributed-lock/testing': 'lib/testing/index.ts',
   'nestjs-distributed-lock/tickets': 'lib/tickets/index.ts',
 };

@@ -3,7 +3,7 @@ import { Test, type TestingModule } from '@nestjs/testing';
 import { LockModule, LockService, MemoryLockStore, QuorumLockStore, RedisLockStore, type LockModuleOptions } from 'nestjs-distributed-lock';
 import { isDeepStrictEqual } from 'node:util';
 import type { StoreHealth } from '../../lib/core/words/lock-health';
-import { COUNTERS, HISTOGRAMS, LEVELS, STATES } from '../../lib/telemetry/metrics';
+import { COUNTERS, HISTOGRAMS, LEVELS, STATES } from '../../lib/operate/telemetry/metrics';
 import { RedisQuorum } from '../support/redis-quorum';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { COUNTERS, HISTOGRAMS, LEVELS, STATES } from '../../lib/telemetry/metrics';
+import { COUNTERS, HISTOGRAMS, LEVELS, STATES } from '../../lib/operate/telemetry/metrics';
 import { LABELS, NAMES } from './prometheus-backend';
 
 interface Dashboard {

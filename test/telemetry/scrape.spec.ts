@@ -7,7 +7,7 @@ import { DistributedLock, LockModule, LockService, RedisLockStore } from 'nestjs
 import { prometheusTelemetry } from 'nestjs-distributed-lock/prometheus';
 import { readFileSync } from 'node:fs';
 import { Registry } from 'prom-client';
-import { COUNTERS, HISTOGRAMS, LEVELS, STATES, type Metric } from '../../lib/telemetry/metrics';
+import { COUNTERS, HISTOGRAMS, LEVELS, STATES, type Metric } from '../../lib/operate/telemetry/metrics';
 import { PrometheusServer } from '../support/prometheus-server';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';

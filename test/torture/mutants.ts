@@ -16,13 +16,13 @@ export interface Mutant {
   readonly isSeenByNoOther?: boolean;
 }
 
-const SCRIPTS = 'lib/stores/redis/scripts/scripts.ts';
-const LUA = 'lib/stores/redis/scripts/lua.ts';
-const COMMANDS = 'lib/stores/redis/scripts/redis-commands.ts';
-const FUNCTIONS = 'lib/stores/postgres/functions';
-const PROCEDURES = 'lib/stores/mysql/procedures';
-const SHORT_CUTS = 'lib/stores/mysql/short-cuts.ts';
-const WAKEUPS = 'lib/stores/redis/wakeups.ts';
+const SCRIPTS = 'lib/redis/scripts/scripts.ts';
+const LUA = 'lib/redis/scripts/lua.ts';
+const COMMANDS = 'lib/redis/scripts/redis-commands.ts';
+const FUNCTIONS = 'lib/postgres/functions';
+const PROCEDURES = 'lib/mysql/procedures';
+const SHORT_CUTS = 'lib/mysql/short-cuts.ts';
+const WAKEUPS = 'lib/redis/wakeups.ts';
 
 export const MUTANTS: Readonly<Record<string, Mutant>> = {
   counters: {
@@ -101,7 +101,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     topology: 'single',
     nemesis: ['latency', 'pause'],
     caughtBy: ['no overlap', 'fences rise', 'losses are notified'],
-    edits: [{ file: 'lib/stores/kit/batches.ts', from: 'pass(replies[at], asker)', to: 'pass(replies[replies.length - 1 - at], asker)' }],
+    edits: [{ file: 'lib/kit/batches.ts', from: 'pass(replies[at], asker)', to: 'pass(replies[replies.length - 1 - at], asker)' }],
   },
   'endless-block': {
     defect: 'a lease serves calls with fences that it did not reserve',
@@ -128,7 +128,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     edits: [
       { file: WAKEUPS, from: `this.#subscriber?.acknowledged === true && !this.#isCluster`, to: `!this.#isCluster` },
       {
-        file: 'lib/stores/kit/rechecks.ts',
+        file: 'lib/kit/rechecks.ts',
         from: `rank < 2 || !subscription?.acknowledged || this.#places.get(place) === 'lost'`,
         to: `rank < 2`,
       },
@@ -308,7 +308,7 @@ function leaseOf`,
     topology: 'quorum',
     nemesis: ['pause', 'cut'],
     caughtBy: ['no overlap', 'fences rise'],
-    edits: [{ file: 'lib/stores/quorum/quorum.ts', from: `majorityAmong(origins.length)`, to: `majorityAmong(origins.length) - 1` }],
+    edits: [{ file: 'lib/quorum/quorum.ts', from: `majorityAmong(origins.length)`, to: `majorityAmong(origins.length) - 1` }],
   },
   unsettled: {
     defect: 'a grant has the highest fence of its votes, which no majority has stored',
@@ -317,7 +317,7 @@ function leaseOf`,
     caughtBy: ['fences rise', 'losses are notified', 'tickets enter running locks'],
     edits: [
       {
-        file: 'lib/stores/quorum/votes/ballot.ts',
+        file: 'lib/quorum/votes/ballot.ts',
         from: `      this.#settle();
     } else if`,
         to: `      this.#outcome = 'granted';
@@ -381,7 +381,7 @@ function leaseOf`,
     caughtBy: ['no overlap', 'losses are notified', 'fences rise'],
     edits: [
       {
-        file: 'lib/stores/postgres/tables.ts',
+        file: 'lib/postgres/tables.ts',
         from: `CREATE TABLE IF NOT EXISTS SCHEMA.lease`,
         to: `CREATE UNLOGGED TABLE IF NOT EXISTS SCHEMA.lease`,
       },

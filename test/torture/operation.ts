@@ -15,7 +15,7 @@ export interface Asked {
  * is written and not replayed.
  *
  * A history is sound where, for each key, all operations with a known outcome can be put in an order in which each is
- * carried out between its `invoke` and its `return`, and `LockTable` (`lib/stores/kit/lock-table.ts`) gives each
+ * carried out between its `invoke` and its `return`, and `LockTable` (`lib/kit/lock-table.ts`) gives each
  * answer. An operation with an unknown outcome is carried out or not, up to four seconds after it was given up. A place
  * is skipped only while its process is `away` or its store closed. After `forget` with `anything` a key is judged again
  * from its next grant, and its queue from the first grant to somebody who had not queued. On a replicated table an

@@ -9,7 +9,7 @@ import { Pool } from 'pg';
 import { createClient, createCluster } from 'redis';
 import { createClient as createClient6, createCluster as createCluster6 } from 'redis-6';
 import type { LockStore } from '../../lib/core/seam/lock-store.js';
-import type { RedisSource } from '../../lib/stores/redis/connection/redis-source.js';
+import type { RedisSource } from '../../lib/redis/connection/redis-source.js';
 import type { WorkerSource } from './worker-options.js';
 
 /**

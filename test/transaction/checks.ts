@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockService } from '../../lib/nest/lock.service.js';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store.js';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store.js';
 import { makeLocks } from '../support/make-locks.js';
 import type { Account, Run } from './accounts.js';
 import { LEFT_BEHIND } from './left-behind.js';

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { Sequelize, type Transaction } from 'sequelize';
 import { DataSource } from 'typeorm';
 import { LockService } from '../../lib/nest/lock.service';
-import { MemoryLockStore } from '../../lib/stores/memory/memory-lock-store';
+import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { AppModule, Points, Rewards } from '../readme/transactions';
 import { makeLocks } from '../support/make-locks';
 import { PostgresServer } from '../support/postgres-server';

@@ -1,4 +1,4 @@
-import { script, scriptForEach } from '../../lib/stores/redis/scripts/script.js';
+import { script, scriptForEach } from '../../lib/redis/scripts/script.js';
 
 const one = script('one', { keys: ['lock', 'done'], args: ['owner'], numbers: ['ttl'] }, '');
 one.command('k', { lock: 'l', done: 'd', owner: 'o', ttl: 1 });

@@ -1,4 +1,4 @@
-import { isWellFormed } from '../../../lib/stores/redis/connection/redis-source.js';
+import { isWellFormed } from '../../../lib/redis/connection/redis-source.js';
 import { WrongUse } from '../wrong-use.js';
 
 /** A comma in a password is no end of a URL. */

@@ -1,8 +1,8 @@
 import { parseDuration } from '../../../lib/core/words/duration.js';
 import { calledAs } from '../../../lib/core/words/description.js';
 import { LockConfigurationError } from '../../../lib/core/words/errors.js';
-import { withTimes } from '../../../lib/peers/incident-log.js';
-import type { LockIncident } from '../../../lib/peers/survey.js';
+import { withTimes } from '../../../lib/operate/peers/incident-log.js';
+import type { LockIncident } from '../../../lib/operate/peers/survey.js';
 import { silenceOf } from '../absence.js';
 import { shownMs } from '../age.js';
 import type { CommandLine } from '../command-line.js';

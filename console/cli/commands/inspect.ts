@@ -1,6 +1,6 @@
 import type { StoredLock } from '../../../lib/core/seam/lock-store.js';
 import { calledAs } from '../../../lib/core/words/description.js';
-import type { WaitingCall } from '../../../lib/peers/survey.js';
+import type { WaitingCall } from '../../../lib/operate/peers/survey.js';
 import { printable } from '../../../lib/core/words/shown.js';
 import { absenceOf } from '../absence.js';
 import { ageOf, shownMs } from '../age.js';

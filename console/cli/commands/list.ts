@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../../lib/core/words/errors.js';
-import type { LeftOut, ListedLock } from '../../../lib/peers/lock-list.js';
+import type { LeftOut, ListedLock } from '../../../lib/operate/peers/lock-list.js';
 import { absenceOf } from '../absence.js';
 import { ageOf, shownMs } from '../age.js';
 import type { CommandLine } from '../command-line.js';

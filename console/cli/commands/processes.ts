@@ -1,4 +1,4 @@
-import type { LockProcess } from '../../../lib/peers/survey.js';
+import type { LockProcess } from '../../../lib/operate/peers/survey.js';
 import { silenceOf } from '../absence.js';
 import { shownMs } from '../age.js';
 import type { CommandLine } from '../command-line.js';

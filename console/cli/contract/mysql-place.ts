@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Pool } from 'mysql2';
 import { LockConfigurationError, LockStoreError } from '../../../lib/core/words/errors.js';
-import { MySqlLockStore } from '../../../lib/stores/mysql/mysql-lock-store.js';
-import { isA } from '../../../lib/stores/mysql/mysql-errors.js';
+import { MySqlLockStore } from '../../../lib/mysql/mysql-lock-store.js';
+import { isA } from '../../../lib/mysql/mysql-errors.js';
 import type { Address } from '../address/address.js';
 import { mysqlFindings } from '../doctor/mysql-findings.js';
 import { endPools, mysqlPools } from '../stores/mysql.js';

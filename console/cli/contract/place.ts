@@ -1,5 +1,5 @@
 import type { LockStore } from '../../../lib/core/seam/lock-store.js';
-import type { StoreOffer } from '../../../lib/store-contract/index.js';
+import type { StoreOffer } from '../../../lib/contract/index.js';
 import type { Finding } from '../doctor/finding.js';
 
 /** A place of its own on the servers, where the contract runs. */

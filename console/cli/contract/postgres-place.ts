@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Pool } from 'pg';
 import { isLockError, LockConfigurationError } from '../../../lib/core/words/errors.js';
-import { PostgresLockStore } from '../../../lib/stores/postgres/postgres-lock-store.js';
-import type { StoreOffer } from '../../../lib/store-contract/index.js';
+import { PostgresLockStore } from '../../../lib/postgres/postgres-lock-store.js';
+import type { StoreOffer } from '../../../lib/contract/index.js';
 import type { Address } from '../address/address.js';
 import { postgresFindings } from '../doctor/postgres-findings.js';
 import { endPools, postgresPools } from '../stores/postgres.js';

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { OpenOptions } from '../../../lib/core/seam/lock-store.js';
-import { throwIfAllFailed } from '../../../lib/stores/kit/all-failed.js';
-import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
-import type { RedisSource } from '../../../lib/stores/redis/connection/redis-source.js';
-import type { StoreOffer } from '../../../lib/store-contract/index.js';
+import { throwIfAllFailed } from '../../../lib/kit/all-failed.js';
+import { RedisConnection } from '../../../lib/redis/connection/redis-connection.js';
+import type { RedisSource } from '../../../lib/redis/connection/redis-source.js';
+import type { StoreOffer } from '../../../lib/contract/index.js';
 import type { Address } from '../address/address.js';
 import { makeStore } from '../stores/make-store.js';
 import { redisSources } from '../stores/redis.js';

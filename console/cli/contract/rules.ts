@@ -1,5 +1,5 @@
 import { isLockError } from '../../../lib/core/words/errors.js';
-import { storeContract, type StoreContractOptions } from '../../../lib/store-contract/index.js';
+import { storeContract, type StoreContractOptions } from '../../../lib/contract/index.js';
 
 /** A rule of the contract. */
 export interface Rule {

@@ -1,8 +1,8 @@
-import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
-import type { RedisSource } from '../../../lib/stores/redis/connection/redis-source.js';
-import { slotOfKey, topologyIn } from '../../../lib/stores/redis/connection/node-redis/cluster-slots.js';
-import { RedisKeys } from '../../../lib/stores/redis/scripts/redis-keys.js';
-import { valueOf } from '../../../lib/stores/redis/server-info.js';
+import { RedisConnection } from '../../../lib/redis/connection/redis-connection.js';
+import type { RedisSource } from '../../../lib/redis/connection/redis-source.js';
+import { slotOfKey, topologyIn } from '../../../lib/redis/connection/node-redis/cluster-slots.js';
+import { RedisKeys } from '../../../lib/redis/scripts/redis-keys.js';
+import { valueOf } from '../../../lib/redis/server-info.js';
 import { isLockError } from '../../../lib/core/words/errors.js';
 import { failure, ok, warning, type Finding } from './finding.js';
 import { redisFindings } from './redis-findings.js';

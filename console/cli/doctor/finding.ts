@@ -1,5 +1,5 @@
 import { isLockError } from '../../../lib/core/words/errors.js';
-import type { Product } from '../../../lib/stores/kit/product.js';
+import type { Product } from '../../../lib/kit/product.js';
 
 /** One finding of the doctor. */
 export interface Finding {

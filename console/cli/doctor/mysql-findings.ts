@@ -1,12 +1,12 @@
-import { Calls } from '../../../lib/stores/sql/calls.js';
-import type { Row } from '../../../lib/stores/sql/dialect.js';
-import { MySqlDialect } from '../../../lib/stores/mysql/mysql-dialect.js';
-import { MySqlLockStore } from '../../../lib/stores/mysql/mysql-lock-store.js';
-import { checkMySqlPools } from '../../../lib/stores/mysql/mysql-lock-store.options.js';
-import type { MySqlPool } from '../../../lib/stores/mysql/mysql-pool.js';
-import { textOf } from '../../../lib/stores/mysql/rows.js';
-import { checkSchema, COLUMNS_FOUND, PROCEDURES_FOUND, readSchema } from '../../../lib/stores/mysql/schema-found.js';
-import { AURORA, CHECK, IS_READ_ONLY, productBy, serverWarnings } from '../../../lib/stores/mysql/server-check.js';
+import { Calls } from '../../../lib/sql/calls.js';
+import type { Row } from '../../../lib/sql/dialect.js';
+import { MySqlDialect } from '../../../lib/mysql/mysql-dialect.js';
+import { MySqlLockStore } from '../../../lib/mysql/mysql-lock-store.js';
+import { checkMySqlPools } from '../../../lib/mysql/mysql-lock-store.options.js';
+import type { MySqlPool } from '../../../lib/mysql/mysql-pool.js';
+import { textOf } from '../../../lib/mysql/rows.js';
+import { checkSchema, COLUMNS_FOUND, PROCEDURES_FOUND, readSchema } from '../../../lib/mysql/schema-found.js';
+import { AURORA, CHECK, IS_READ_ONLY, productBy, serverWarnings } from '../../../lib/mysql/server-check.js';
 import { failure, fails, ok, versionFinding, warning, type Finding } from './finding.js';
 import { databaseWritesFinding } from './writes-finding.js';
 

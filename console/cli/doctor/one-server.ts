@@ -1,6 +1,6 @@
-import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
-import type { RedisSource } from '../../../lib/stores/redis/connection/redis-source.js';
-import { productBy, valueOf } from '../../../lib/stores/redis/server-info.js';
+import { RedisConnection } from '../../../lib/redis/connection/redis-connection.js';
+import type { RedisSource } from '../../../lib/redis/connection/redis-source.js';
+import { productBy, valueOf } from '../../../lib/redis/server-info.js';
 import { ok, type Finding } from './finding.js';
 
 /** How many connections are made besides the first one. */

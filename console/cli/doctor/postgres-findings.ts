@@ -1,9 +1,9 @@
-import { PostgresDialect } from '../../../lib/stores/postgres/postgres-dialect.js';
-import { PostgresLockStore } from '../../../lib/stores/postgres/postgres-lock-store.js';
-import type { PostgresPool } from '../../../lib/stores/postgres/postgres-pool.js';
-import { checkSchema, qualified } from '../../../lib/stores/postgres/schema-name.js';
-import { CHECK, checkVersion, PRODUCT, productBy, serverWarnings } from '../../../lib/stores/postgres/server-check.js';
-import { Calls } from '../../../lib/stores/sql/calls.js';
+import { PostgresDialect } from '../../../lib/postgres/postgres-dialect.js';
+import { PostgresLockStore } from '../../../lib/postgres/postgres-lock-store.js';
+import type { PostgresPool } from '../../../lib/postgres/postgres-pool.js';
+import { checkSchema, qualified } from '../../../lib/postgres/schema-name.js';
+import { CHECK, checkVersion, PRODUCT, productBy, serverWarnings } from '../../../lib/postgres/server-check.js';
+import { Calls } from '../../../lib/sql/calls.js';
 import { failure, ok, versionFinding, warning, type Finding } from './finding.js';
 import { databaseWritesFinding } from './writes-finding.js';
 

@@ -1,8 +1,8 @@
-import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
-import type { RedisSource } from '../../../lib/stores/redis/connection/redis-source.js';
-import { evictionWarning, serverWarnings } from '../../../lib/stores/redis/server-check.js';
-import { evictsBy, productBy, refusesBy, valueOf } from '../../../lib/stores/redis/server-info.js';
-import { missingRights } from '../../../lib/stores/redis/visible-rights.js';
+import { RedisConnection } from '../../../lib/redis/connection/redis-connection.js';
+import type { RedisSource } from '../../../lib/redis/connection/redis-source.js';
+import { evictionWarning, serverWarnings } from '../../../lib/redis/server-check.js';
+import { evictsBy, productBy, refusesBy, valueOf } from '../../../lib/redis/server-info.js';
+import { missingRights } from '../../../lib/redis/visible-rights.js';
 import { failure, fails, ok, versionFinding, warning, type Finding } from './finding.js';
 import { oneServerFindings } from './one-server.js';
 import { PAUSED, redisWrites } from './redis-writes.js';

@@ -1,8 +1,8 @@
-import type { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
-import { isOne, RedisCommands } from '../../../lib/stores/redis/scripts/redis-commands.js';
-import { RedisKeys } from '../../../lib/stores/redis/scripts/redis-keys.js';
-import { processName } from '../../../lib/stores/kit/process-name.js';
-import { readAttempt } from '../../../lib/stores/kit/replies.js';
+import type { RedisConnection } from '../../../lib/redis/connection/redis-connection.js';
+import { isOne, RedisCommands } from '../../../lib/redis/scripts/redis-commands.js';
+import { RedisKeys } from '../../../lib/redis/scripts/redis-keys.js';
+import { processName } from '../../../lib/kit/process-name.js';
+import { readAttempt } from '../../../lib/kit/replies.js';
 import type { Writes } from './writes-finding.js';
 
 /** Why a server that answers reads may hold up writes. */

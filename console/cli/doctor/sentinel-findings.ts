@@ -1,5 +1,5 @@
-import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
-import type { RedisConnectionOptions } from '../../../lib/stores/redis/connection/redis-source.js';
+import { RedisConnection } from '../../../lib/redis/connection/redis-connection.js';
+import type { RedisConnectionOptions } from '../../../lib/redis/connection/redis-source.js';
 import { failure, ok, warning, type Finding } from './finding.js';
 import { redisFindings } from './redis-findings.js';
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { THIS_PROCESS } from '../../../lib/core/words/caller.js';
 import type { HoldRecord, LockStore } from '../../../lib/core/seam/lock-store.js';
-import { startUpHold } from '../../../lib/stores/redis/server-check.js';
+import { startUpHold } from '../../../lib/redis/server-check.js';
 import { shownMs } from '../age.js';
 import { failure, ok, warning, type Finding } from './finding.js';
 

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import type { Pool } from 'mysql2';
 import { LockConfigurationError } from '../../../lib/core/words/errors.js';
-import { MySqlLockStore } from '../../../lib/stores/mysql/mysql-lock-store.js';
+import { MySqlLockStore } from '../../../lib/mysql/mysql-lock-store.js';
 import type { Address } from '../address/address.js';
 import { mysqlFindings } from '../doctor/mysql-findings.js';
 import type { NewStore } from './new-store.js';

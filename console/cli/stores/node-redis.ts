@@ -1,6 +1,6 @@
 import type { createClient, createCluster, RedisClientOptions } from 'redis';
 import { LockConfigurationError } from '../../../lib/core/words/errors.js';
-import type { RedisSource } from '../../../lib/stores/redis/connection/redis-source.js';
+import type { RedisSource } from '../../../lib/redis/connection/redis-source.js';
 import type { TlsFiles } from '../address/tls-files.js';
 import { redisOptionsOf } from './redis-options.js';
 

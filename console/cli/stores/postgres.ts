@@ -1,6 +1,6 @@
 import type { Pool } from 'pg';
 import { LockConfigurationError } from '../../../lib/core/words/errors.js';
-import { PostgresLockStore } from '../../../lib/stores/postgres/postgres-lock-store.js';
+import { PostgresLockStore } from '../../../lib/postgres/postgres-lock-store.js';
 import type { Address } from '../address/address.js';
 import { postgresFindings } from '../doctor/postgres-findings.js';
 import type { NewStore } from './new-store.js';

@@ -1,4 +1,4 @@
-import { QuorumLockStore } from '../../../lib/stores/quorum/quorum-lock-store.js';
+import { QuorumLockStore } from '../../../lib/quorum/quorum-lock-store.js';
 import type { Address } from '../address/address.js';
 import type { Finding } from '../doctor/finding.js';
 import { redisFindings } from '../doctor/redis-findings.js';

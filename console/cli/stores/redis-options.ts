@@ -1,4 +1,4 @@
-import type { RedisConnectionOptions } from '../../../lib/stores/redis/connection/redis-source.js';
+import type { RedisConnectionOptions } from '../../../lib/redis/connection/redis-source.js';
 import type { TlsFiles } from '../address/tls-files.js';
 
 /** The options of ioredis for a URL, as it reads that itself, with the files of TLS. */

@@ -1,6 +1,6 @@
 import { LockConfigurationError } from '../../../lib/core/words/errors.js';
-import type { RedisConnectionOptions, RedisSource } from '../../../lib/stores/redis/connection/redis-source.js';
-import { RedisLockStore } from '../../../lib/stores/redis/redis-lock-store.js';
+import type { RedisConnectionOptions, RedisSource } from '../../../lib/redis/connection/redis-source.js';
+import { RedisLockStore } from '../../../lib/redis/redis-lock-store.js';
 import type { Address } from '../address/address.js';
 import { clusterFindings } from '../doctor/cluster-findings.js';
 import { redisFindings } from '../doctor/redis-findings.js';

@@ -1,5 +1,5 @@
-import type { ListedLock } from '../../../lib/peers/lock-list.js';
-import type { HeldLock, Survey, WaitingCall } from '../../../lib/peers/survey.js';
+import type { ListedLock } from '../../../lib/operate/peers/lock-list.js';
+import type { HeldLock, Survey, WaitingCall } from '../../../lib/operate/peers/survey.js';
 
 /** Calls that wait for the same key, or have the same name. */
 export interface Group {

@@ -1,4 +1,4 @@
-import type { ListedLock } from '../../../lib/peers/lock-list.js';
+import type { ListedLock } from '../../../lib/operate/peers/lock-list.js';
 import { nobodyAnswers } from '../absence.js';
 import type { CommandLine } from '../command-line.js';
 import type { Session } from '../session.js';

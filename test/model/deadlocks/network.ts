@@ -9,7 +9,7 @@ import type {
   TurnListener,
   Turns,
 } from '../../../lib/core/seam/lock-store.js';
-import type { LockTable } from '../../../lib/stores/kit/lock-table.js';
+import type { LockTable } from '../../../lib/kit/lock-table.js';
 import type { Conditions, World } from './world.js';
 
 /** A lock table that several processes reach, each command and each message after a time of its own. */

@@ -1,4 +1,4 @@
-import type { Batches } from '../../../lib/stores/kit/batches.js';
+import type { Batches } from '../../../lib/kit/batches.js';
 import type { Process } from './process.js';
 import { LONGEST_TTL_MS, type Fate } from './scenario.js';
 

@@ -8,7 +8,7 @@ export const DEFECTS_OF_TABLE: readonly Defect[] = [
     finding: /can be renewed/,
     edits: [
       {
-        file: 'lib/stores/kit/lock-table.ts',
+        file: 'lib/kit/lock-table.ts',
         from: '!state.holds(hold) || state.grant.fence !== hold.fence',
         to: 'false',
       },
@@ -19,7 +19,7 @@ export const DEFECTS_OF_TABLE: readonly Defect[] = [
     finding: /can be renewed/,
     edits: [
       {
-        file: 'lib/stores/kit/lock-table.ts',
+        file: 'lib/kit/lock-table.ts',
         from: `  renew(hold: HoldRecord): boolean {
     const state = this.#stateOf(hold.key);`,
         to: `  renew(hold: HoldRecord): boolean {
@@ -33,7 +33,7 @@ export const DEFECTS_OF_TABLE: readonly Defect[] = [
     finding: /which is in/,
     edits: [
       {
-        file: 'lib/stores/kit/lock-table.ts',
+        file: 'lib/kit/lock-table.ts',
         from: 'if (state.grant && state.holds(hold)) {',
         to: 'if (state.grant && state.holds(hold)) { Object.assign(state.grant, { fence: ++this.#fence });',
       },
@@ -44,7 +44,7 @@ export const DEFECTS_OF_TABLE: readonly Defect[] = [
     finding: /is above/,
     edits: [
       {
-        file: 'lib/stores/kit/lock-table.ts',
+        file: 'lib/kit/lock-table.ts',
         from: 'Math.max(this.#fence + 1, Math.floor(since * 1000))',
         to: 'this.#fence + 1',
       },
@@ -55,7 +55,7 @@ export const DEFECTS_OF_TABLE: readonly Defect[] = [
     finding: /which was released before|first release/,
     edits: [
       {
-        file: 'lib/stores/kit/lock-table.ts',
+        file: 'lib/kit/lock-table.ts',
         from: 'this.#done.set(hold.id, answer);',
         to: '',
       },
@@ -67,7 +67,7 @@ export const DEFECTS_OF_TABLE: readonly Defect[] = [
     seed: 3,
     edits: [
       {
-        file: 'lib/stores/kit/key-state.ts',
+        file: 'lib/kit/key-state.ts',
         from: 'endsAt: Math.max(this.#grant.endsAt, endsAt)',
         to: 'endsAt',
       },
@@ -79,7 +79,7 @@ export const DEFECTS_OF_TABLE: readonly Defect[] = [
     scenarios: crowds,
     edits: [
       {
-        file: 'lib/stores/kit/key-state.ts',
+        file: 'lib/kit/key-state.ts',
         from: `    this.#queue.delete(place.name);
     this.#turn`,
         to: '    this.#turn',
@@ -89,21 +89,21 @@ export const DEFECTS_OF_TABLE: readonly Defect[] = [
   {
     defect: 'an acquire that comes late is granted after its own release',
     finding: /which was released before/,
-    edits: [{ file: 'lib/stores/kit/lock-table.ts', from: 'if (this.#done.get(hold.id) !== undefined) {', to: 'if (false) {' }],
+    edits: [{ file: 'lib/kit/lock-table.ts', from: 'if (this.#done.get(hold.id) !== undefined) {', to: 'if (false) {' }],
   },
   {
     defect: 'an exchange that comes late is granted after the release of its next caller',
     finding: /which was released before/,
     scenarios: crowds,
     seed: 63,
-    edits: [{ file: 'lib/stores/kit/lock-table.ts', from: ' && this.#done.get(next.id) === undefined;', to: ';' }],
+    edits: [{ file: 'lib/kit/lock-table.ts', from: ' && this.#done.get(next.id) === undefined;', to: ';' }],
   },
   {
     defect: 'a release frees the lock of another owner',
     finding: /still in at its release/,
     edits: [
       {
-        file: 'lib/stores/kit/lock-table.ts',
+        file: 'lib/kit/lock-table.ts',
         from: 'state?.grant?.owner === hold.owner && state.removeHold(hold.id);',
         to: 'state?.grant !== undefined && [...state.grant.holds.keys()].every((id) => state.removeHold(id));',
       },
@@ -115,7 +115,7 @@ export const DEFECTS_OF_TABLE: readonly Defect[] = [
     scenarios: crowds,
     edits: [
       {
-        file: 'lib/stores/kit/lock-table.ts',
+        file: 'lib/kit/lock-table.ts',
         from: 'return wanted === undefined || wanted.name === place?.name;',
         to: 'return true;',
       },
@@ -127,7 +127,7 @@ export const DEFECTS_OF_TABLE: readonly Defect[] = [
     scenarios: crowds,
     edits: [
       {
-        file: 'lib/stores/kit/lock-table.ts',
+        file: 'lib/kit/lock-table.ts',
         from: `    if (last) {
       this.#handOver(hold.key);
     }
@@ -140,6 +140,6 @@ export const DEFECTS_OF_TABLE: readonly Defect[] = [
     defect: 'the counter does not know the block that was granted',
     finding: /that fence .* is above/,
     scenarios: relays,
-    edits: [{ file: 'lib/stores/kit/lock-table.ts', from: 'this.#fence = fence + hold.fences - 1;', to: 'this.#fence = fence;' }],
+    edits: [{ file: 'lib/kit/lock-table.ts', from: 'this.#fence = fence + hold.fences - 1;', to: 'this.#fence = fence;' }],
   },
 ];

@@ -1,4 +1,4 @@
-import { CLAIM_MS, RECHECK_MS } from '../../../lib/stores/kit/protocol.js';
+import { CLAIM_MS, RECHECK_MS } from '../../../lib/kit/protocol.js';
 import type { World } from './world.js';
 
 /** A message of a turn, and the attempt that it makes, behind one that is in flight: while nothing goes wrong. */

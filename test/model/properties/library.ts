@@ -16,16 +16,16 @@ import type { LockedMethod } from '../../../lib/nest/methods/locked-method.js';
 import type { lockedObservable } from '../../../lib/nest/methods/locked-observable.js';
 import type { MethodOptions } from '../../../lib/nest/methods/method-options.js';
 import type { TransactionWarning } from '../../../lib/nest/methods/transaction-warning.js';
-import type { Batches } from '../../../lib/stores/kit/batches.js';
-import type { LockTable } from '../../../lib/stores/kit/lock-table.js';
-import type { Rechecks } from '../../../lib/stores/kit/rechecks.js';
+import type { Batches } from '../../../lib/kit/batches.js';
+import type { LockTable } from '../../../lib/kit/lock-table.js';
+import type { Rechecks } from '../../../lib/kit/rechecks.js';
 import { bundle, type Edit } from '../../support/defective.js';
 
 const ENTRY = `
 export { LockService } from './nest/lock.service.js';
-export { Batches } from './stores/kit/batches.js';
-export { LockTable } from './stores/kit/lock-table.js';
-export { Rechecks } from './stores/kit/rechecks.js';
+export { Batches } from './kit/batches.js';
+export { LockTable } from './kit/lock-table.js';
+export { Rechecks } from './kit/rechecks.js';
 export { LockStoreError } from './core/words/errors.js';
 export { outsideLocks } from './core/calls/call-tree.js';
 export { TransactionScope } from './core/transactions/transaction-scope.js';

@@ -1,6 +1,6 @@
 import type { Clock } from '../../../lib/core/seam/time.js';
 import type { HoldRecord } from '../../../lib/core/seam/lock-store.js';
-import { DONE_MS } from '../../../lib/stores/kit/protocol.js';
+import { DONE_MS } from '../../../lib/kit/protocol.js';
 
 /**
  * The promise of a key: a re-entrant mutex with fences and leases. It is shown each answer of the store, and throws

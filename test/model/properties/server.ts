@@ -1,7 +1,7 @@
 import type { Clock } from '../../../lib/core/seam/time.js';
 import type { HoldRecord, StoredLock } from '../../../lib/core/seam/lock-store.js';
-import type { QueuedPlace } from '../../../lib/stores/kit/key-state.js';
-import type { LockTable, TableMessages, TableReply } from '../../../lib/stores/kit/lock-table.js';
+import type { QueuedPlace } from '../../../lib/kit/key-state.js';
+import type { LockTable, TableMessages, TableReply } from '../../../lib/kit/lock-table.js';
 import { Idleness } from './idleness.js';
 import { Mutex } from './mutex.js';
 import { Order } from './order.js';

@@ -1,4 +1,4 @@
-import type { Subscription } from '../../../lib/stores/kit/rechecks.js';
+import type { Subscription } from '../../../lib/kit/rechecks.js';
 import type { Process } from './process.js';
 
 /** The server's end of a subscriber connection. */

@@ -10,9 +10,9 @@ import type {
   TurnListener,
   Turns,
 } from '../../../lib/core/seam/lock-store.js';
-import type { QueuedPlace } from '../../../lib/stores/kit/key-state.js';
-import type { TableReply } from '../../../lib/stores/kit/lock-table.js';
-import type { Rechecks } from '../../../lib/stores/kit/rechecks.js';
+import type { QueuedPlace } from '../../../lib/kit/key-state.js';
+import type { TableReply } from '../../../lib/kit/lock-table.js';
+import type { Rechecks } from '../../../lib/kit/rechecks.js';
 import { Connection } from './connection.js';
 import type { Process } from './process.js';
 import type { MessageFate, ProcessScript } from './scenario.js';

@@ -1,8 +1,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setImmediate } from 'node:timers/promises';
 import { LOCK_CHANNEL, type LockEvent } from '../../../lib/core/words/lock-event.js';
-import type { LockTable } from '../../../lib/stores/kit/lock-table.js';
-import { CLAIM_MS, QUEUE_MS } from '../../../lib/stores/kit/protocol.js';
+import type { LockTable } from '../../../lib/kit/lock-table.js';
+import { CLAIM_MS, QUEUE_MS } from '../../../lib/kit/protocol.js';
 import { Random } from '../../support/random.js';
 import { Faults } from './faults.js';
 import { Leases } from './leases.js';

@@ -1,4 +1,4 @@
-import type { Command } from '../../../lib/stores/redis/scripts/script.js';
+import type { Command } from '../../../lib/redis/scripts/script.js';
 import type { Timeline } from '../properties/timeline.js';
 import { ServerRecord } from './server-record.js';
 import { VotingServer, type Machine, type VoteReply } from './voting-server.js';

@@ -1,4 +1,4 @@
-import type { Command } from '../../../lib/stores/redis/scripts/script.js';
+import type { Command } from '../../../lib/redis/scripts/script.js';
 import type { Random } from '../../support/random.js';
 import type { Event } from '../properties/timeline.js';
 import type { Host } from './host.js';

@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { HoldRecord } from '../../../lib/core/seam/lock-store.js';
 import { commandLimit, leaseDeadline } from '../../../lib/core/seam/time.js';
-import type { QuorumLockStore } from '../../../lib/stores/quorum/quorum-lock-store.js';
+import type { QuorumLockStore } from '../../../lib/quorum/quorum-lock-store.js';
 import type { Event } from '../properties/timeline.js';
 import type { Host } from './host.js';
 import { Link } from './link.js';

@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis';
 import type { HoldRecord } from '../../../lib/core/seam/lock-store.js';
-import { RedisKeys } from '../../../lib/stores/redis/scripts/redis-keys.js';
-import type { Command } from '../../../lib/stores/redis/scripts/script.js';
-import { FORCE_RELEASE } from '../../../lib/stores/redis/scripts/scripts.js';
-import { QuorumCommands } from '../../../lib/stores/quorum/votes/quorum-commands.js';
+import { RedisKeys } from '../../../lib/redis/scripts/redis-keys.js';
+import type { Command } from '../../../lib/redis/scripts/script.js';
+import { FORCE_RELEASE } from '../../../lib/redis/scripts/scripts.js';
+import { QuorumCommands } from '../../../lib/quorum/votes/quorum-commands.js';
 import type { ServerClock } from '../../support/server-clock.js';
 import type { Report } from './server-record.js';
 import type { Stored } from './stored.js';

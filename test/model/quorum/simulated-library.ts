@@ -3,14 +3,14 @@ import * as crypto from 'node:crypto';
 import * as events from 'node:events';
 import * as os from 'node:os';
 import type { LockConfigurationError, LockStoreError } from '../../../lib/core/words/errors.js';
-import type { QuorumLockStore } from '../../../lib/stores/quorum/quorum-lock-store.js';
+import type { QuorumLockStore } from '../../../lib/quorum/quorum-lock-store.js';
 import { bundle, type Edit } from '../../support/defective.js';
 
 const ENTRY = `
-export { QuorumLockStore } from './stores/quorum/quorum-lock-store.js';
+export { QuorumLockStore } from './quorum/quorum-lock-store.js';
 export { LockConfigurationError, LockStoreError } from './core/words/errors.js';
 `;
-const SERVER = 'lib/stores/quorum/members/quorum-server.ts';
+const SERVER = 'lib/quorum/members/quorum-server.ts';
 /** The store is the real one, but for its connections. */
 const SIMULATED: readonly Edit[] = [
   {

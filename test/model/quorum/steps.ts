@@ -1,6 +1,6 @@
 import { MOST_FENCES } from '../../../lib/core/seam/lock-store.js';
-import { DONE_MS, MOST_FENCE } from '../../../lib/stores/kit/protocol.js';
-import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from '../../../lib/stores/quorum/votes/vote-rules.js';
+import { DONE_MS, MOST_FENCE } from '../../../lib/kit/protocol.js';
+import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from '../../../lib/quorum/votes/vote-rules.js';
 import type { Random } from '../../support/random.js';
 import type { Report } from './server-record.js';
 import type { Stored } from './stored.js';

@@ -1,5 +1,5 @@
-import { DONE_MS, MOST_FENCE, MOST_HOLDS } from '../../../lib/stores/kit/protocol.js';
-import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from '../../../lib/stores/quorum/votes/vote-rules.js';
+import { DONE_MS, MOST_FENCE, MOST_HOLDS } from '../../../lib/kit/protocol.js';
+import { ABOUT_MS, MOST_AHEAD_US, PRESENT_MS, SLICE_MS } from '../../../lib/quorum/votes/vote-rules.js';
 import type { Stored } from './stored.js';
 
 /** The server's clock, in microseconds since 1970, and its counter of fences. */

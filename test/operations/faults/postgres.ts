@@ -1,4 +1,4 @@
-import { PostgresLockStore } from '../../../lib/stores/postgres/index';
+import { PostgresLockStore } from '../../../lib/postgres/index';
 import { PostgresServer } from '../../support/postgres-server';
 import type { Faults, World } from './fault';
 

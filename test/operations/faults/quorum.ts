@@ -1,4 +1,4 @@
-import { QuorumLockStore } from '../../../lib/stores/quorum/quorum-lock-store';
+import { QuorumLockStore } from '../../../lib/quorum/quorum-lock-store';
 import { RedisQuorum } from '../../support/redis-quorum';
 import type { RedisServer } from '../../support/redis-server';
 import type { Faults, World } from './fault';

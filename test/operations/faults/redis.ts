@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { RedisLockStore } from '../../../lib/stores/redis/redis-lock-store';
+import { RedisLockStore } from '../../../lib/redis/redis-lock-store';
 import { RedisServer } from '../../support/redis-server';
 import type { Faults, World } from './fault';
 

@@ -1,5 +1,5 @@
-import { RedisLockStore } from '../../../lib/stores/redis/redis-lock-store';
-import type { RedisLockStoreOptions } from '../../../lib/stores/redis/redis-lock-store.options';
+import { RedisLockStore } from '../../../lib/redis/redis-lock-store';
+import type { RedisLockStoreOptions } from '../../../lib/redis/redis-lock-store.options';
 import { SentinelGroup } from '../../support/redis-sentinel';
 import type { Faults, World } from './fault';
 import { fill } from './redis';

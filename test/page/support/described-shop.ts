@@ -1,4 +1,4 @@
-import type { Survey } from '../../../lib/peers/survey';
+import type { Survey } from '../../../lib/operate/peers/survey';
 import { surveyOfShop } from './survey-of-shop';
 
 export const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';

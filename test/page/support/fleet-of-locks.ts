@@ -1,4 +1,4 @@
-import type { HeldLock, WaitingCall } from '../../../lib/peers/survey';
+import type { HeldLock, WaitingCall } from '../../../lib/operate/peers/survey';
 import type { StoreAnswer } from '../../../console/page/snapshot';
 import type { Random } from '../../support/random';
 import { surveyOfShop } from './survey-of-shop';

@@ -1,5 +1,5 @@
 import type { CycleCall } from '../../../lib/core/words/cycle-call';
-import type { EndedCall, FoundIncident, HeldLock, LockProcess, Survey, WaitingCall } from '../../../lib/peers/survey';
+import type { EndedCall, FoundIncident, HeldLock, LockProcess, Survey, WaitingCall } from '../../../lib/operate/peers/survey';
 
 const PROCESSES = ['api-7f9c4-x2kqp', 'api-7f9c4-m8wdl', 'worker-5b6d8-tt4rn', 'worker-5b6d8-jq9vz'] as const;
 const WORK = [

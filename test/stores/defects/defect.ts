@@ -8,7 +8,7 @@ import type {
   TurnListener,
   Turns,
 } from '../../../lib/core/seam/lock-store';
-import type { MemoryLockStore } from '../../../lib/stores/memory/memory-lock-store';
+import type { MemoryLockStore } from '../../../lib/memory/memory-lock-store';
 
 /** A store whose members a defect may replace. */
 export type Parts = LockStore & {

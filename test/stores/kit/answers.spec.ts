@@ -1,10 +1,10 @@
 import { jest } from '@jest/globals';
-import { throwIfAllFailed } from '../../../lib/stores/kit/all-failed';
-import { NoReply, within } from '../../../lib/stores/kit/no-reply';
-import { processName, shownProcess } from '../../../lib/stores/kit/process-name';
-import { MOST_FENCE, MOST_HOLDS } from '../../../lib/stores/kit/protocol';
-import { fenceTooHigh, tooManyHolds } from '../../../lib/stores/kit/refusals';
-import { readAttempt, readBusy, readStored } from '../../../lib/stores/kit/replies';
+import { throwIfAllFailed } from '../../../lib/kit/all-failed';
+import { NoReply, within } from '../../../lib/kit/no-reply';
+import { processName, shownProcess } from '../../../lib/kit/process-name';
+import { MOST_FENCE, MOST_HOLDS } from '../../../lib/kit/protocol';
+import { fenceTooHigh, tooManyHolds } from '../../../lib/kit/refusals';
+import { readAttempt, readBusy, readStored } from '../../../lib/kit/replies';
 
 describe('the reply to an attempt', () => {
   test.each([['1700000000000001'], [1_700_000_000_000_001]])('is the fence of the grant: %j', (reply) => {

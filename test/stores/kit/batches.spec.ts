@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Batches } from '../../../lib/stores/kit/batches';
+import { Batches } from '../../../lib/kit/batches';
 
 /** The most requests in a batch. */
 const MOST = 16;

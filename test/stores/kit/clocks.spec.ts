@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals';
-import { probe, worstOf } from '../../../lib/stores/kit/probe';
-import { ServerClock } from '../../../lib/stores/kit/server-clock';
+import { probe, worstOf } from '../../../lib/kit/probe';
+import { ServerClock } from '../../../lib/kit/server-clock';
 import { playTime, sleep } from '../../support/virtual-time';
 
 playTime({ passes: false });

@@ -1,6 +1,6 @@
-import { Listeners } from '../../../lib/stores/kit/listeners';
-import { RECHECK_MS } from '../../../lib/stores/kit/protocol';
-import { Rechecks } from '../../../lib/stores/kit/rechecks';
+import { Listeners } from '../../../lib/kit/listeners';
+import { RECHECK_MS } from '../../../lib/kit/protocol';
+import { Rechecks } from '../../../lib/kit/rechecks';
 
 const { soon, late } = RECHECK_MS;
 

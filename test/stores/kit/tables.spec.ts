@@ -1,6 +1,6 @@
-import { DoneMarks } from '../../../lib/stores/kit/done-marks';
-import { LockTable } from '../../../lib/stores/kit/lock-table';
-import { DONE_MS, MOST_FENCE } from '../../../lib/stores/kit/protocol';
+import { DoneMarks } from '../../../lib/kit/done-marks';
+import { LockTable } from '../../../lib/kit/lock-table';
+import { DONE_MS, MOST_FENCE } from '../../../lib/kit/protocol';
 import { newHold } from '../../support/new-hold';
 
 let nowMs: number;

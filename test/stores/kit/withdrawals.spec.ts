@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { LockConfigurationError, LockStoreError } from '../../../lib/core/words/errors';
-import { Withdrawals } from '../../../lib/stores/kit/withdrawals';
+import { Withdrawals } from '../../../lib/kit/withdrawals';
 import { playTime, sleep } from '../../support/virtual-time';
 
 playTime();

@@ -1,8 +1,8 @@
 import { jest } from '@jest/globals';
 import { setImmediate as turn } from 'node:timers/promises';
-import { Calls } from '../../../lib/stores/sql/calls';
-import type { Answered, Dialect, PooledConnection, Sql } from '../../../lib/stores/sql/dialect';
-import { LATE, type Operation } from '../../../lib/stores/sql/operation';
+import { Calls } from '../../../lib/sql/calls';
+import type { Answered, Dialect, PooledConnection, Sql } from '../../../lib/sql/dialect';
+import { LATE, type Operation } from '../../../lib/sql/operation';
 import { playTime } from '../../support/virtual-time';
 
 playTime({ passes: false });

@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { LockStoreError } from '../../../lib/core/words/errors';
-import { Database, type DatabaseOptions, type RowNames } from '../../../lib/stores/sql/database';
-import type { Dialect } from '../../../lib/stores/sql/dialect';
-import type { LockOperations } from '../../../lib/stores/sql/lock-operations';
+import { Database, type DatabaseOptions, type RowNames } from '../../../lib/sql/database';
+import type { Dialect } from '../../../lib/sql/dialect';
+import type { LockOperations } from '../../../lib/sql/lock-operations';
 
 /** How a check of the server ends. */
 interface Check {

@@ -1,7 +1,7 @@
 import { LockStoreError } from '../../../lib/core/words/errors';
-import { MySqlDialect } from '../../../lib/stores/mysql/mysql-dialect';
-import { PostgresDialect } from '../../../lib/stores/postgres/postgres-dialect';
-import { toLockError } from '../../../lib/stores/sql/errors';
+import { MySqlDialect } from '../../../lib/mysql/mysql-dialect';
+import { PostgresDialect } from '../../../lib/postgres/postgres-dialect';
+import { toLockError } from '../../../lib/sql/errors';
 
 type Postgres = ConstructorParameters<typeof PostgresDialect>[0];
 type MySql = ConstructorParameters<typeof MySqlDialect>[0];

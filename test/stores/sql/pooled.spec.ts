@@ -1,4 +1,4 @@
-import { runStatement } from '../../../lib/stores/sql/statement';
+import { runStatement } from '../../../lib/sql/statement';
 import { comesBack, endsWhenCancelled, POOL_SERVERS, type PoolServer } from './pooled';
 
 describe.each(Object.entries(POOL_SERVERS))('a connection of a pool to %s', (_name, start) => {

@@ -1,10 +1,10 @@
 import type { Pool as MySqlPool } from 'mysql2';
 import type { Pool as PostgresPool } from 'pg';
-import { connectionOf } from '../../../lib/stores/mysql/connections/connection';
-import { MySqlDialect } from '../../../lib/stores/mysql/mysql-dialect';
-import { PostgresDialect } from '../../../lib/stores/postgres/postgres-dialect';
-import type { Dialect, Sql } from '../../../lib/stores/sql/dialect';
-import type { runStatement } from '../../../lib/stores/sql/statement';
+import { connectionOf } from '../../../lib/mysql/connections/connection';
+import { MySqlDialect } from '../../../lib/mysql/mysql-dialect';
+import { PostgresDialect } from '../../../lib/postgres/postgres-dialect';
+import type { Dialect, Sql } from '../../../lib/sql/dialect';
+import type { runStatement } from '../../../lib/sql/statement';
 import { DATABASE, MySqlServer } from '../../support/mysql-server';
 import { PostgresServer } from '../../support/postgres-server';
 import { until } from '../../support/until';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockService } from '../../../lib/nest/lock.service';
-import { MySqlLockStore } from '../../../lib/stores/mysql/index';
-import { PostgresLockStore } from '../../../lib/stores/postgres/index';
+import { MySqlLockStore } from '../../../lib/mysql/index';
+import { PostgresLockStore } from '../../../lib/postgres/index';
 import { makeLocks } from '../../support/make-locks';
 import { MySqlServer } from '../../support/mysql-server';
 import { PostgresServer } from '../../support/postgres-server';

@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals';
-import { Tidying } from '../../../lib/stores/sql/tidying';
+import { Tidying } from '../../../lib/sql/tidying';
 
 afterEach(() => {
   jest.useRealTimers();

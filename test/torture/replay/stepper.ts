@@ -1,6 +1,6 @@
 import type { HoldRecord } from '../../../lib/core/seam/lock-store.js';
-import type { QueuedPlace } from '../../../lib/stores/kit/key-state.js';
-import type { TableReply } from '../../../lib/stores/kit/lock-table.js';
+import type { QueuedPlace } from '../../../lib/kit/key-state.js';
+import type { TableReply } from '../../../lib/kit/lock-table.js';
 import type { Library, OpenTable } from '../../support/open-table.js';
 import type { Operation } from '../operation.js';
 import { forEachChoice } from './choices.js';

@@ -1,4 +1,4 @@
-import { RedisLockStore } from '../../../lib/stores/redis/redis-lock-store.js';
+import { RedisLockStore } from '../../../lib/redis/redis-lock-store.js';
 import { RedisCluster } from '../../support/redis-cluster.js';
 import type { RedisServer } from '../../support/redis-server.js';
 import { until } from '../../support/until.js';

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool, PoolConnection } from 'mysql2/promise';
-import { DONE_MS } from '../../../lib/stores/kit/protocol.js';
-import { MySqlLockStore } from '../../../lib/stores/mysql/index.js';
-import { MySqlKeys } from '../../../lib/stores/mysql/mysql-keys.js';
-import { NOW, QUEUE_MS } from '../../../lib/stores/mysql/tables.js';
+import { DONE_MS } from '../../../lib/kit/protocol.js';
+import { MySqlLockStore } from '../../../lib/mysql/index.js';
+import { MySqlKeys } from '../../../lib/mysql/mysql-keys.js';
+import { NOW, QUEUE_MS } from '../../../lib/mysql/tables.js';
 import { MySqlPair } from '../../support/mysql-pair.js';
 import { PreparedTexts } from '../../support/prepared-texts.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pool } from 'pg';
-import { DONE_MS, QUEUE_MS } from '../../../lib/stores/kit/protocol.js';
-import { interval } from '../../../lib/stores/postgres/functions/sql-function.js';
-import { PostgresLockStore } from '../../../lib/stores/postgres/index.js';
-import { PostgresKeys } from '../../../lib/stores/postgres/postgres-keys.js';
+import { DONE_MS, QUEUE_MS } from '../../../lib/kit/protocol.js';
+import { interval } from '../../../lib/postgres/functions/sql-function.js';
+import { PostgresLockStore } from '../../../lib/postgres/index.js';
+import { PostgresKeys } from '../../../lib/postgres/postgres-keys.js';
 import { PostgresServer } from '../../support/postgres-server.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 import { lockedRowsOf, type FaultName } from '../faults.js';

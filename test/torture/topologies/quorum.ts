@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { QuorumLockStore } from '../../../lib/stores/quorum/quorum-lock-store.js';
+import { QuorumLockStore } from '../../../lib/quorum/quorum-lock-store.js';
 import type { RedisServer } from '../../support/redis-server.js';
 import { ServerClock } from '../../support/server-clock.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';

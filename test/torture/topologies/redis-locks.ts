@@ -1,8 +1,8 @@
-import { DONE_MS, QUEUE_MS } from '../../../lib/stores/kit/protocol.js';
-import { PRESENT_MS } from '../../../lib/stores/quorum/votes/vote-rules.js';
-import { RedisKeys } from '../../../lib/stores/redis/scripts/redis-keys.js';
+import { DONE_MS, QUEUE_MS } from '../../../lib/kit/protocol.js';
+import { PRESENT_MS } from '../../../lib/quorum/votes/vote-rules.js';
+import { RedisKeys } from '../../../lib/redis/scripts/redis-keys.js';
 import type { RedisServer } from '../../support/redis-server.js';
-import { EXCHANGE, RELEASE, RENEW } from '../../../lib/stores/redis/scripts/scripts.js';
+import { EXCHANGE, RELEASE, RENEW } from '../../../lib/redis/scripts/scripts.js';
 import type { FaultName } from '../faults.js';
 import { FAULTS_ANYWHERE, type Taken } from './topology.js';
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { RedisLockStore } from '../../../lib/stores/redis/redis-lock-store.js';
+import { RedisLockStore } from '../../../lib/redis/redis-lock-store.js';
 import { SentinelGroup } from '../../support/redis-sentinel.js';
 import type { RedisServer } from '../../support/redis-server.js';
 import type { FaultName } from '../faults.js';

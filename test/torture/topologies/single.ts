@@ -1,4 +1,4 @@
-import { RedisLockStore } from '../../../lib/stores/redis/redis-lock-store.js';
+import { RedisLockStore } from '../../../lib/redis/redis-lock-store.js';
 import { RedisServer } from '../../support/redis-server.js';
 import { TcpProxy } from '../../support/tcp-proxy.js';
 import type { FaultName } from '../faults.js';

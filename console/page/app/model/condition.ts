@@ -1,5 +1,5 @@
 import type { HealthReason, HealthStatus } from '../../../../lib/core/words/lock-health.js';
-import type { PeerHealth, Word } from '../../../../lib/peers/survey.js';
+import type { PeerHealth, Word } from '../../../../lib/operate/peers/survey.js';
 import type { StoreSnapshot } from '../../snapshot.js';
 import { known } from './known-word.js';
 

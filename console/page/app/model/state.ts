@@ -1,5 +1,5 @@
-import type { LockProcess } from '../../../../lib/peers/survey.js';
-import type { EndedCall, FoundIncident, HeldLock, WaitingCall } from '../../../../lib/peers/survey.js';
+import type { LockProcess } from '../../../../lib/operate/peers/survey.js';
+import type { EndedCall, FoundIncident, HeldLock, WaitingCall } from '../../../../lib/operate/peers/survey.js';
 import type { StoreCondition } from './condition.js';
 import type { FoundOrphan, PageInfo, SearchEnd, Timed } from '../../snapshot.js';
 

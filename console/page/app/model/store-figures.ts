@@ -1,5 +1,5 @@
 import { printable } from '../../../../lib/core/words/shown.js';
-import type { PeerHealth } from '../../../../lib/peers/survey.js';
+import type { PeerHealth } from '../../../../lib/operate/peers/survey.js';
 import type { Tile } from '../parts/tiles.js';
 import type { StoreState } from './state.js';
 

@@ -1,4 +1,4 @@
-import type { PeerHealth } from '../../../../lib/peers/survey.js';
+import type { PeerHealth } from '../../../../lib/operate/peers/survey.js';
 import { printable } from '../../../../lib/core/words/shown.js';
 import { grantsNothing, type Trouble } from './condition.js';
 import { known } from './known-word.js';

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import type { LockProcess } from '../../../../lib/peers/survey.js';
+import type { LockProcess } from '../../../../lib/operate/peers/survey.js';
 import { printable } from '../../../../lib/core/words/shown.js';
 import type { ViewProps } from '../app.js';
 import { span } from '../model/format.js';

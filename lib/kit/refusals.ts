@@ -1,0 +1,30 @@
+import { LockConfigurationError } from '../core/words/errors.js';
+import { MOST_FENCE, MOST_HOLDS } from './protocol.js';
+
+/** The error of a join that would be one hold too many. */
+export function tooManyHolds(key: string): LockConfigurationError {
+  return new LockConfigurationError(
+    `Lock "${key}": ${MOST_HOLDS} holds are in it already, as many as a lock may have. Let fewer calls enter it by its ticket at a time.`,
+    key,
+  );
+}
+
+/**
+ * The error of a grant whose fence would be too high. Fences are at least a clock's microseconds, so only a clock that
+ * was wrong by more than two centuries counts that far. `remedy` says how the counter is reset.
+ */
+export function fenceTooHigh(key: string, counter: string, remedy: string): LockConfigurationError {
+  return new LockConfigurationError(
+    `Lock "${key}": its fence would be above ${MOST_FENCE}, since the clock of the store was wrong once (its counter is ${counter}). ` +
+      `Put the clock right, let every resource forget fences above the time in microseconds, and ${remedy}.`,
+    key,
+  );
+}
+
+/**
+ * The text of an error. Where a host has several addresses, Node gives an error for each, and no text for all of them.
+ */
+export function messageOf(error: Error): string {
+  const { errors = [] } = error as { readonly errors?: readonly Error[] };
+  return error.message || errors[0]?.message || error.name;
+}

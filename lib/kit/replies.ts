@@ -1,0 +1,43 @@
+import type { Busy, StoredLock } from '../core/seam/lock-store.js';
+import { shownProcess } from './process-name.js';
+
+/** Busy, with the rank in the queue (-1 outside it) and whether the place is new there. */
+interface BusyReply extends Busy {
+  readonly rank: number;
+  readonly joined: boolean;
+}
+
+/** The reply to an attempt: the fence of the grant, or busy. */
+export type AttemptReply = { readonly fence: number } | BusyReply;
+
+/** Reads a `fence`, or a busy reply as `readBusy` does. */
+export function readAttempt(reply: unknown): AttemptReply {
+  return Array.isArray(reply) ? readBusy(reply) : { fence: Number.parseInt(String(reply), 10) };
+}
+
+/**
+ * Reads `[remaining ms, by, held ms, rank, 1 if it is new in the queue, place that the lock is reserved for or '']`.
+ * The server's time may follow.
+ */
+export function readBusy(reply: readonly unknown[]): BusyReply {
+  const [remainingMs, by, heldMs, rank, joined, turn] = reply;
+  const holder = { by: turn === '' ? String(by) : shownProcess(String(turn)), heldMs: Number(heldMs) };
+  return { remainingMs: Number(remainingMs), holder, rank: Number(rank), joined: Number(joined) === 1 };
+}
+
+/** Reads `[fence, holds, remaining ms, since in ms, by, places, processes]`, or null where nobody holds the lock. */
+export function readStored(reply: unknown): StoredLock | null {
+  if (reply === null) {
+    return null;
+  }
+  const [fence, holds, remainingMs, since, by, places, processes] = reply as readonly unknown[];
+  return {
+    fence: Number(fence),
+    holds: Number(holds),
+    remainingMs: Number(remainingMs),
+    since: new Date(Number(since)),
+    by: String(by),
+    waiters: (places as readonly string[]).map(shownProcess),
+    processes: processes as readonly string[],
+  };
+}
