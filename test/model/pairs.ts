@@ -4,9 +4,9 @@ import type { Feature } from './properties/features.js';
 const MODEL = 'test/model/core.spec.ts: whichever features are used together';
 
 /** Besides them, where an example shows what has to come out. */
-const RELAY = 'test/core/relay.spec.ts';
-const TRANSACTIONS = 'test/core/transactions.spec.ts';
-const LEADER = 'test/core/leader.spec.ts';
+const RELAY = 'test/core/leases/relay.spec.ts';
+const TRANSACTIONS = 'test/core/transactions/transactions.spec.ts';
+const LEADER = 'test/leader/leader.spec.ts';
 const CALLS = 'test/stores/locking-suite.ts';
 const METHODS = 'test/nest/distributed-lock.spec.ts';
 

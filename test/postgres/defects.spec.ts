@@ -1,7 +1,7 @@
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { PostgresLockStore, schemaSql } from '../../lib/postgres/index';
 import type { runStatement } from '../../lib/sql/statement';
-import { comesBack, endsWhenCancelled, pooledBy } from '../stores/sql/pooled';
+import { comesBack, endsWhenCancelled, pooledBy } from '../sql/pooled';
 import { loadWith, type Edit } from '../support/defective';
 import { PostgresServer } from '../support/postgres-server';
 import { quickest } from '../support/quickest';

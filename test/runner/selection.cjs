@@ -23,7 +23,7 @@ const LONG = [
   'test/runner/',
   'test/postgres/processes.spec.ts',
   'test/postgres/strict.spec.ts',
-  'test/stores/sql/recovery.spec.ts',
+  'test/sql/recovery.spec.ts',
   'sample-app/test/operations.e2e.spec.ts',
   'test/examples/sqlite.spec.ts',
   'test/readme/quick-start.spec.ts',
@@ -46,7 +46,7 @@ const LONG = [
   // An hour of calls.
   'test/redis/restarting-methods.spec.ts',
   // With other libraries, versions and modes.
-  'test/core/minified.spec.ts',
+  'test/nest/keys/minified.spec.ts',
   'test/package/loading.spec.ts',
   'test/package/older-lib.spec.ts',
   'test/long-jobs/',
@@ -59,7 +59,7 @@ const LONG = [
   'test/redis/clients-under-faults.spec.ts',
   'test/redis/hopeless-connections.spec.ts',
   'test/redis/rotated-passwords.spec.ts',
-  'test/telemetry/scrape.spec.ts',
+  'test/operate/telemetry/scrape.spec.ts',
   'test/testing/fake-timers.spec.ts',
   'test/tickets/graphql.spec.ts',
   'test/transaction/',
@@ -85,7 +85,7 @@ const LONG = [
   'test/cli/certificates.spec.ts',
   // Each runs the whole contract, several times.
   'test/cli/contract',
-  'test/stores/contract-defects.spec.ts',
+  'test/contract/contract-defects.spec.ts',
   // The effects of these are proved by the other suites of test/postgres/ and by test/mysql/turns.spec.ts.
   'test/postgres/servers.spec.ts',
   'test/stores/postgres-on-several-databases',
