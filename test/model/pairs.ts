@@ -1,7 +1,7 @@
 import type { Feature } from './properties/features.js';
 
 /** The random scenarios, which have to see the pairs meet that name them. */
-const MODEL = 'test/model/core.spec.ts: whichever features are used together';
+const MODEL = 'test/model/core.long.spec.ts: whichever features are used together';
 
 /** Besides them, where an example shows what has to come out. */
 const RELAY = 'test/core/leases/relay.spec.ts';

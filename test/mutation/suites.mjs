@@ -19,8 +19,8 @@ export const SUITES = [
   'test/core/seam/lifecycle.spec.ts',
   'test/stores/memory.spec.ts',
   'test/stores/memory-contract.spec.ts',
-  'test/stores/polled-memory.spec.ts',
-  'test/stores/polled-memory-contract.spec.ts',
+  'test/stores/polled-memory.long.spec.ts',
+  'test/stores/polled-memory-contract.long.spec.ts',
   'test/core/entering/guests.spec.ts',
   'test/core/leases/releases.spec.ts',
   'test/core/entering/asking.spec.ts',
@@ -80,8 +80,8 @@ export const SUITES = [
 export const IN_PLAYED_TIME = [
   'test/stores/memory.spec.ts',
   'test/stores/memory-contract.spec.ts',
-  'test/stores/polled-memory.spec.ts',
-  'test/stores/polled-memory-contract.spec.ts',
+  'test/stores/polled-memory.long.spec.ts',
+  'test/stores/polled-memory-contract.long.spec.ts',
 ];
 
 /*

@@ -13,7 +13,7 @@ function lines(text: string): string {
     .join('\n')}\n`;
 }
 
-/** Compiled and run by `test/package/coming-from.spec.ts`, with packages that only its project has. */
+/** Compiled and run by `test/package/coming-from.long.spec.ts`, with packages that only its project has. */
 const COMING_FROM = 'test/package/fixtures/coming-from/services';
 
 /** The files whose code a test runs against the libraries that these pages name. */
@@ -32,7 +32,7 @@ const compiled = ['lib', 'console', 'test', 'sample-app', 'examples']
   .filter((path) => !path.endsWith('.d.ts') && (!path.startsWith('test/package/fixtures/') || path.startsWith(COMING_FROM)))
   .map((path) => ({ path, text: lines(readFileSync(path, 'utf8')) }));
 
-/** A block of the README that names its file is pasted and run by `quick-start.spec.ts`. */
+/** A block of the README that names its file is pasted and run by `quick-start.long.spec.ts`. */
 const isPasted = (page: Page, block: string): boolean => page.path === 'README.md' && block.startsWith('// src/');
 
 const blocks = PAGES.flatMap((page) =>

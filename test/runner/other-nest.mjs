@@ -11,7 +11,7 @@ const OTHERS = 'test/runner/nest';
 const ELSEWHERE = [
   // Simulations of core, which use decorators of Nest.
   'test/model/',
-  // They install packages themselves: matrix.spec.ts has the majors of Nest.
+  // They install packages themselves: matrix.long.spec.ts has the majors of Nest.
   'test/package/',
   // The faults are those of servers, and they take long.
   'test/operations/',
