@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import selection from './test/runner/selection.cjs';
+import { SOURCES } from './scripts/entry-points.mjs';
 import { environmentOf, SERVERS, versionOf } from './scripts/fetched-servers.mjs';
 
 /** The settings of all suites, whichever servers they start. */
@@ -7,15 +8,7 @@ const suites = {
   extensionsToTreatAsEsm: ['.ts'],
   transform: { '^.+\\.ts$': '@swc/jest' },
   moduleNameMapper: {
-    '^nestjs-distributed-lock$': '<rootDir>/lib/index.ts',
-    '^nestjs-distributed-lock/mysql$': '<rootDir>/lib/mysql/index.ts',
-    '^nestjs-distributed-lock/otel$': '<rootDir>/lib/operate/otel/index.ts',
-    '^nestjs-distributed-lock/page$': '<rootDir>/console/page/index.ts',
-    '^nestjs-distributed-lock/postgres$': '<rootDir>/lib/postgres/index.ts',
-    '^nestjs-distributed-lock/prometheus$': '<rootDir>/lib/operate/prometheus/index.ts',
-    '^nestjs-distributed-lock/store-contract$': '<rootDir>/lib/contract/index.ts',
-    '^nestjs-distributed-lock/testing$': '<rootDir>/lib/testing/index.ts',
-    '^nestjs-distributed-lock/tickets$': '<rootDir>/lib/tickets/index.ts',
+    ...Object.fromEntries(Object.entries(SOURCES).map(([name, source]) => [`^${name}$`, `<rootDir>/${source}`])),
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },
   testMatch: ['<rootDir>/test/**/*.spec.ts', '<rootDir>/examples/**/*.spec.ts', '<rootDir>/sample-app/**/*.spec.ts'],

@@ -78,5 +78,3 @@ export type {
   RedisConnectionOptions,
   RedisSource,
 } from './redis/connection/redis-source.js';
-export { QuorumLockStore } from './quorum/quorum-lock-store.js';
-export type { QuorumLockStoreOptions } from './quorum/quorum-lock-store.options.js';

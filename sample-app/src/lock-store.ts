@@ -1,4 +1,5 @@
-import { MemoryLockStore, QuorumLockStore, RedisLockStore, type LockStore, type RedisSource } from 'nestjs-distributed-lock';
+import { MemoryLockStore, RedisLockStore, type LockStore, type RedisSource } from 'nestjs-distributed-lock';
+import { QuorumLockStore } from 'nestjs-distributed-lock/quorum';
 import { createClient } from 'redis';
 import type { LockPlace } from './lock-place.js';
 import { openMySqlLocks } from './mysql-locks.js';

@@ -3,12 +3,18 @@ import { accessSync, constants, cpSync, mkdirSync, mkdtempSync, readdirSync, rea
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parse } from 'yaml';
+import { ENTRY_POINTS, exportsOf, pathsOf, SOURCES, typesVersionsOf } from '../../scripts/entry-points.mjs';
 import { PAGES } from '../readme/pages';
 
 const WORKFLOWS = '.github/workflows';
 const FORMS = '.github/ISSUE_TEMPLATE';
 
-const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string; scripts: Record<string, string> };
+const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as {
+  version: string;
+  scripts: Record<string, string>;
+  exports: unknown;
+  typesVersions: unknown;
+};
 
 interface Workflow {
   readonly jobs: Readonly<Record<string, { readonly steps?: readonly { readonly run?: string }[] }>>;
@@ -33,6 +39,13 @@ test('the workflows run the tests, the contract and a release', () => {
   expect(commands.map(([, command]) => command)).toEqual(
     expect.arrayContaining(['.ci/run', expect.stringMatching(/^npm run contract /), expect.stringMatching(/^npm publish --provenance/)]),
   );
+});
+
+test('the entry points are those of the one list: `npm run exports` writes them', () => {
+  const { compilerOptions } = JSON.parse(readFileSync('test/tsconfig.json', 'utf8')) as { compilerOptions: { paths: unknown } };
+  expect(manifest.exports).toEqual(exportsOf(ENTRY_POINTS));
+  expect(manifest.typesVersions).toEqual(typesVersionsOf(ENTRY_POINTS));
+  expect(compilerOptions.paths).toEqual(pathsOf(SOURCES));
 });
 
 /** The script of package.json, in a folder that has the files. */

@@ -1,15 +1,7 @@
 import 'reflect-metadata';
 import { Test } from '@nestjs/testing';
-import {
-  DistributedLock,
-  isLockError,
-  Leader,
-  LockModule,
-  LockService,
-  MemoryLockStore,
-  QuorumLockStore,
-  RedisLockStore,
-} from 'nestjs-distributed-lock';
+import { DistributedLock, isLockError, Leader, LockModule, LockService, MemoryLockStore, RedisLockStore } from 'nestjs-distributed-lock';
+import { QuorumLockStore } from 'nestjs-distributed-lock/quorum';
 import { MySqlLockStore } from 'nestjs-distributed-lock/mysql';
 import { PostgresLockStore } from 'nestjs-distributed-lock/postgres';
 import { LockTesting } from 'nestjs-distributed-lock/testing';

@@ -13,10 +13,10 @@ import {
   LockService,
   MemoryLockStore,
   outsideLocks,
-  QuorumLockStore,
   RedisLockStore,
   TransactionScope,
 } from 'nestjs-distributed-lock';
+import { QuorumLockStore } from 'nestjs-distributed-lock/quorum';
 import { MySqlLockStore } from 'nestjs-distributed-lock/mysql';
 import { PostgresLockStore, schemaSql, withRowLock } from 'nestjs-distributed-lock/postgres';
 import { LockTesting } from 'nestjs-distributed-lock/testing';

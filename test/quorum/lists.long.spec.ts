@@ -262,7 +262,7 @@ test('a server that was replaced while a process was cut off from it does not co
 test('a process that stood still does not trust what it knew of its servers', async () => {
   const spare = await takeSpare();
   const program = `
-    import { QuorumLockStore } from 'nestjs-distributed-lock';
+    import { QuorumLockStore } from 'nestjs-distributed-lock/quorum';
     const store = new QuorumLockStore(${JSON.stringify(quorum.urls)}, { longestLease: ${LONGEST_MS} });
     await store.open({ prefix: 'lock', warn: () => undefined });
     process.stdin.once('data', async () => {

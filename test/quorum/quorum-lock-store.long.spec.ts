@@ -270,7 +270,7 @@ test.each([
   const proxies = await Promise.all(URLS.map(() => TcpProxy.start(1)));
   proxies.forEach((proxy) => (proxy.mode = 'refuse'));
   const program = `
-    import { QuorumLockStore } from 'nestjs-distributed-lock';
+    import { QuorumLockStore } from 'nestjs-distributed-lock/quorum';
     ${make}
     const store = new QuorumLockStore(${JSON.stringify(proxies.map(({ url }) => url))}.map(make));
     const warnings = [];

@@ -2,15 +2,8 @@ import { Module, type ExceptionFilter, type INestApplication } from '@nestjs/com
 import { ConfigModule, ConfigService } from '@nestjs/config';
 import { Test } from '@nestjs/testing';
 import type { Redis } from 'ioredis';
-import {
-  LockExceptionFilter,
-  lockKey,
-  LockModule,
-  LockService,
-  QuorumLockStore,
-  RedisLockStore,
-  type LockStore,
-} from 'nestjs-distributed-lock';
+import { LockExceptionFilter, lockKey, LockModule, LockService, RedisLockStore, type LockStore } from 'nestjs-distributed-lock';
+import { QuorumLockStore } from 'nestjs-distributed-lock/quorum';
 import { PostgresLockStore, withRowLock } from 'nestjs-distributed-lock/postgres';
 import type { Pool, PoolClient } from 'pg';
 

@@ -3,18 +3,8 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { SOURCES } from '../../scripts/entry-points.mjs';
 
-const ENTRIES = {
-  'nestjs-distributed-lock': 'lib/index.ts',
-  'nestjs-distributed-lock/otel': 'lib/operate/otel/index.ts',
-  'nestjs-distributed-lock/page': 'console/page/index.ts',
-  'nestjs-distributed-lock/mysql': 'lib/mysql/index.ts',
-  'nestjs-distributed-lock/postgres': 'lib/postgres/index.ts',
-  'nestjs-distributed-lock/prometheus': 'lib/operate/prometheus/index.ts',
-  'nestjs-distributed-lock/store-contract': 'lib/contract/index.ts',
-  'nestjs-distributed-lock/testing': 'lib/testing/index.ts',
-  'nestjs-distributed-lock/tickets': 'lib/tickets/index.ts',
-};
 const ROOT = new URL('../../', import.meta.url);
 /** Whether the program takes the library as it was built, as a user does, and not its sources: it starts sooner. */
 const usesBuild = process.env.LIBRARY === 'built';
@@ -22,8 +12,8 @@ const usesBuild = process.env.LIBRARY === 'built';
 const edits = JSON.parse(process.env.TYPESCRIPT_EDITS ?? '[]');
 
 export async function resolve(specifier, context, next) {
-  if (Object.hasOwn(ENTRIES, specifier) && !usesBuild) {
-    return next(new URL(ENTRIES[specifier], ROOT).href, context);
+  if (Object.hasOwn(SOURCES, specifier) && !usesBuild) {
+    return next(new URL(SOURCES[specifier], ROOT).href, context);
   }
   if (/^\.{1,2}\//.test(specifier) && context.parentURL?.endsWith('.ts')) {
     const url = new URL(`${specifier.replace(/\.js$/, '')}.ts`, context.parentURL);

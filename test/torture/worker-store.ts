@@ -1,6 +1,7 @@
 import { Cluster, Redis } from 'ioredis';
 import { Cluster as ValkeyCluster, Redis as Valkey } from 'iovalkey';
-import { QuorumLockStore, RedisLockStore } from 'nestjs-distributed-lock';
+import { RedisLockStore } from 'nestjs-distributed-lock';
+import { QuorumLockStore } from 'nestjs-distributed-lock/quorum';
 import { MySqlLockStore } from 'nestjs-distributed-lock/mysql';
 import { PostgresLockStore } from 'nestjs-distributed-lock/postgres';
 import { createPool, type PoolConnection } from 'mysql2/promise';

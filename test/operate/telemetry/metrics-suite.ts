@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { Test, type TestingModule } from '@nestjs/testing';
-import { LockModule, LockService, MemoryLockStore, QuorumLockStore, RedisLockStore, type LockModuleOptions } from 'nestjs-distributed-lock';
+import { LockModule, LockService, MemoryLockStore, RedisLockStore, type LockModuleOptions } from 'nestjs-distributed-lock';
+import { QuorumLockStore } from 'nestjs-distributed-lock/quorum';
 import { isDeepStrictEqual } from 'node:util';
 import type { StoreHealth } from '../../../lib/core/words/lock-health';
 import { COUNTERS, HISTOGRAMS, LEVELS, STATES } from '../../../lib/operate/telemetry/metrics';

@@ -1,0 +1,2 @@
+export { QuorumLockStore } from './quorum-lock-store.js';
+export type { QuorumLockStoreOptions } from './quorum-lock-store.options.js';
