@@ -4,7 +4,6 @@ import { refuse } from '../calls/caller-stack.js';
 import type { EntryEvents } from './entering-parts.js';
 import type { EntryListener } from './entrance.js';
 import type { LockLostError } from '../words/errors.js';
-import type { LossListener } from './frame.js';
 import { stillRunning } from '../leases/loss.js';
 import type { Lease } from '../leases/lease.js';
 import type { Lock } from '../words/lock.js';
@@ -20,7 +19,7 @@ const LEAST_GRACE_MS = 1_000;
  * waits for one more `ttl`, and a second at least. Then the call rejects, and the body keeps its other locks until it
  * ends.
  */
-export class BodyRun<T> implements EntryListener, LossListener {
+export class BodyRun<T> implements EntryListener {
   readonly outcome: Promise<T>;
   readonly #acquisition: Acquisition;
   readonly #events: EntryEvents;

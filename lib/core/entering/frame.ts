@@ -4,24 +4,20 @@ import { type Duration, parseDuration } from '../words/duration.js';
 import { LockLostError, type LostReason } from '../words/errors.js';
 import type { Lease } from '../leases/lease.js';
 import type { Leases } from '../leases/leases.js';
-import { LockHandle, type HandledCall } from './lock-handle.js';
+import type { BodyRun } from './body-run.js';
+import { LockHandle } from './lock-handle.js';
 import type { Lock } from '../words/lock.js';
 import type { Resume } from '../words/lock-telemetry.js';
 import { quoted } from '../words/shown.js';
 import type { TicketEntry } from '../leases/ticket.js';
 import type { Transaction } from '../transactions/transaction.js';
 
-/** Is notified, once, that a lease is lost or about to be. */
-export interface LossListener {
-  notified(loss: LockLostError): void;
-}
-
 const NONE: readonly Lease[] = [];
 
 const atOnce: Resume = (run) => run();
 
 /** One locked call: a node in the tree of calls, and the leases that it is in. Users get a handle, never the frame. */
-export class Frame extends CallNode implements HandledCall {
+export class Frame extends CallNode {
   declare readonly transaction: Transaction | undefined;
   readonly #leases: Leases;
   /** The leases on the keys that were taken so far, in the order of the keys. */
@@ -35,7 +31,7 @@ export class Frame extends CallNode implements HandledCall {
   #leaving: Promise<void> | undefined;
   #controller: AbortController | undefined;
   #notified: LockLostError | undefined;
-  #bodyRun: LossListener | undefined;
+  #bodyRun: Pick<BodyRun<unknown>, 'notified'> | undefined;
   #resume: Resume = atOnce;
 
   constructor(leases: Leases, keys: readonly string[], isHandle: boolean, transaction?: Transaction) {
@@ -189,7 +185,7 @@ export class Frame extends CallNode implements HandledCall {
    * has a promise, and Node keeps with a promise the context in which it was made: each frame would keep the frame that
    * its call was made inside of.
    */
-  runsBody(bodyRun: LossListener | undefined): void {
+  runsBody(bodyRun: Pick<BodyRun<unknown>, 'notified'> | undefined): void {
     this.#bodyRun = bodyRun;
     if (this.#notified) {
       bodyRun?.notified(this.#notified);

@@ -1,49 +1,28 @@
 import { inspect } from 'node:util';
-import { runInside, type CallNode } from '../calls/call-tree.js';
+import { runInside } from '../calls/call-tree.js';
 import { onceOnly } from '../calls/run-once.js';
-import type { Lease } from '../leases/lease.js';
-import { writeTicket, type TicketEntry } from '../leases/ticket.js';
+import { writeTicket } from '../leases/ticket.js';
 import type { Duration } from '../words/duration.js';
-import { LockConfigurationError, type LockLostError } from '../words/errors.js';
+import { LockConfigurationError } from '../words/errors.js';
 import type { Lock } from '../words/lock.js';
-import type { Resume } from '../words/lock-telemetry.js';
 import { printable, quoted } from '../words/shown.js';
-
-/** The part of its call's `Frame` that a handle needs. */
-export interface HandledCall extends CallNode {
-  readonly taken: readonly Lease[];
-  readonly signal: AbortSignal;
-  readonly waitedMs: number;
-  readonly isReleased: boolean;
-  readonly resume: Resume;
-  isHeld(): boolean;
-  leaseOn(key: string): Lease | undefined;
-  assertHeld(): void;
-  assertInside(): void;
-  extend(ttl: Duration): Promise<void>;
-  share(): readonly TicketEntry[];
-  begin(): void;
-  end(): void;
-  expire(): LockLostError | undefined;
-  leave(): Promise<void> | undefined;
-  giveHandle(): LockHandle;
-}
+import type { Frame } from './frame.js';
 
 /** The lock that user code gets. Nothing of the library's own state can be reached from it. */
 export class LockHandle implements Lock {
-  readonly #call: HandledCall;
+  readonly #frame: Frame;
   #hasWarned = false;
 
-  constructor(call: HandledCall) {
-    this.#call = call;
+  constructor(frame: Frame) {
+    this.#frame = frame;
   }
 
   get keys(): readonly string[] {
-    return this.#call.keys;
+    return this.#frame.keys;
   }
 
   get fence(): number {
-    const { keys } = this.#call;
+    const { keys } = this.#frame;
     if (keys.length > 1) {
       throw new LockConfigurationError(
         `The lock on ${quoted(keys)} has one fence per key. Use lock.fenceOf(key) with the key of the resource.`,
@@ -54,7 +33,7 @@ export class LockHandle implements Lock {
   }
 
   fenceOf(key: string): number {
-    const lease = this.#call.leaseOn(key);
+    const lease = this.#frame.leaseOn(key);
     if (!lease) {
       throw new LockConfigurationError(
         `Key "${key}" is not part of this lock, which is on ${quoted(this.keys)}. Pass one of its keys.`,
@@ -65,44 +44,44 @@ export class LockHandle implements Lock {
   }
 
   get signal(): AbortSignal {
-    return this.#call.signal;
+    return this.#frame.signal;
   }
 
   get waitedMs(): number {
-    return this.#call.waitedMs;
+    return this.#frame.waitedMs;
   }
 
   /** Throws where its locks were lost or released: the lease may serve another call by now. */
   makeTicket(): string {
-    this.#call.assertInside();
-    return writeTicket(this.#call.share());
+    this.#frame.assertInside();
+    return writeTicket(this.#frame.share());
   }
 
   isHeld(): boolean {
-    return this.#call.isHeld();
+    return this.#frame.isHeld();
   }
 
   assertHeld(): void {
-    this.#call.assertHeld();
+    this.#frame.assertHeld();
   }
 
   remainingMs(): number {
-    return this.isHeld() ? Math.min(...this.#call.taken.map((lease) => lease.remainingMs)) : 0;
+    return this.isHeld() ? Math.min(...this.#frame.taken.map((lease) => lease.remainingMs)) : 0;
   }
 
   extend(ttl: Duration): Promise<void> {
-    return this.#call.extend(ttl);
+    return this.#frame.extend(ttl);
   }
 
   run<T>(fn: () => PromiseLike<T>): Promise<T>;
   run<T>(fn: () => T): T;
   run<T>(fn: () => T | PromiseLike<T>): T | Promise<T> {
-    const call = this.#call;
-    return runInside(call, () => call.resume(() => onceOnly(fn())));
+    const frame = this.#frame;
+    return runInside(frame, () => frame.resume(() => onceOnly(fn())));
   }
 
   release(): Promise<void> {
-    if (this.#call.isReleased && !this.#hasWarned) {
+    if (this.#frame.isReleased && !this.#hasWarned) {
       this.#hasWarned = true;
       process.emitWarning(
         printable(
@@ -115,16 +94,16 @@ export class LockHandle implements Lock {
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    if (!this.#call.isReleased) {
+    if (!this.#frame.isReleased) {
       // A handle has no body at whose end the clock could say so, and the store may not answer the release.
-      this.#call.expire();
+      this.#frame.expire();
     }
-    return this.#call.leave() ?? Promise.resolve();
+    return this.#frame.leave() ?? Promise.resolve();
   }
 
   /** The fields that a log shows of it: locks get logged, or whatever refers to them. */
   toJSON(): object {
-    return { keys: this.keys, fences: this.#call.taken.map((lease) => lease.fence), isHeld: this.isHeld() };
+    return { keys: this.keys, fences: this.#frame.taken.map((lease) => lease.fence), isHeld: this.isHeld() };
   }
 
   [inspect.custom](): object {
@@ -134,19 +113,19 @@ export class LockHandle implements Lock {
 
 /** Makes handles, and reports those that were collected while their lock was held: no code can release it any more. */
 export class Handles {
-  readonly #collected: FinalizationRegistry<HandledCall>;
+  readonly #collected: FinalizationRegistry<Frame>;
 
-  constructor(onCollected: (call: HandledCall) => void) {
-    this.#collected = new FinalizationRegistry((call) => {
-      if (!call.isReleased && call.isHeld()) {
-        onCollected(call);
+  constructor(onCollected: (frame: Frame) => void) {
+    this.#collected = new FinalizationRegistry((frame) => {
+      if (!frame.isReleased && frame.isHeld()) {
+        onCollected(frame);
       }
     });
   }
 
-  give(call: HandledCall): LockHandle {
-    const handle = call.giveHandle();
-    this.#collected.register(handle, call);
+  give(frame: Frame): LockHandle {
+    const handle = frame.giveHandle();
+    this.#collected.register(handle, frame);
     return handle;
   }
 }

@@ -1,18 +1,11 @@
 import { LockLostError, type LostReason } from '../words/errors.js';
-import type { CallStack } from '../calls/call-stack.js';
+import type { Lease } from './lease.js';
 
 /** Why a lease ended; `gone`: the store said so before its time was over. */
 export type LossCause = LostReason | 'gone';
 
-/** The facts of a lease that its error reports. */
-interface LostLease {
-  readonly key: string;
-  readonly calls: CallStack;
-  readonly heldMs: number;
-}
-
 /** The error of a lease that ended before its code did, or before the transaction that kept it did. */
-export function lossOf({ key, calls, heldMs }: LostLease, cause: LossCause): LockLostError {
+export function lossOf({ key, calls, heldMs }: Lease, cause: LossCause): LockLostError {
   const kept = calls.isOnlyKept ? ' Its code had ended, and the transaction around it had not: roll it back.' : '';
   return new LockLostError(
     `Lock "${key}" was lost after ${Math.round(heldMs)} ms: ${WHY[cause]}${kept}`,

@@ -3,6 +3,7 @@ import { type Clock, type Moment, momentOf } from '../seam/time.js';
 import { asLockError, type LockError, LockStoreError } from '../words/errors.js';
 import type { Lease } from './lease.js';
 import type { LeaseEvents } from './lease-events.js';
+import type { Leases } from './leases.js';
 import type { HoldRecord, LockStore } from '../seam/lock-store.js';
 import { refuseTooLong } from './longest-lease.js';
 import { groupedBy } from '../words/grouped-by.js';
@@ -19,14 +20,6 @@ const JUMP_MS = 500;
 /** For how long listeners may run in one go before the renewals that became due meanwhile are sent, in milliseconds. */
 const NOTIFYING_MS = 5;
 
-/** The part of the leases of its store that a renewer needs. */
-interface RenewedLeases {
-  /** The leases that run, whether they are renewed or not. */
-  readonly running: readonly Lease[];
-  /** Ends one whose time is over, or which the store no longer has. */
-  lose(lease: Lease, cause: 'expired'): void;
-}
-
 /**
  * Keeps the leases of one store: renews every third of a lease, notifies of `maxHold`, and reports those that ran out.
  * One timer stands for the earliest of them; no timer runs while no lease does.
@@ -42,12 +35,12 @@ export class Renewer {
   readonly #store: LockStore;
   readonly #clock: Clock;
   readonly #events: LeaseEvents;
-  readonly #leases: RenewedLeases;
+  readonly #leases: Leases;
   #timer: NodeJS.Timeout | undefined;
   #wakesAt = Infinity;
   #seen: Moment = { monotonic: 0, wall: 0 };
 
-  constructor(store: LockStore, clock: Clock, events: LeaseEvents, leases: RenewedLeases) {
+  constructor(store: LockStore, clock: Clock, events: LeaseEvents, leases: Leases) {
     this.#store = store;
     this.#clock = clock;
     this.#events = events;
