@@ -22,6 +22,9 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['shortens a lease by a ticket', `redis.call('PTTL', lock) < ttl`, 'true'],
   ['does not say who runs now', `if by ~= '' then`, 'if false then'],
   ['shortens a lease by a renewal', `math.max(redis.call('PTTL', lock), ttl)`, 'ttl'],
+  ['lengthens a lease by twice what a renewal asked for', `redis.call('PTTL', lock), ttl)`, `redis.call('PTTL', lock), 2 * ttl)`],
+  ['sends whoever asks again to the end of the queue', 'if not number then', 'if true then'],
+  ['reserves a lock for longer', `redis.call('PEXPIRE', lock, 1000)`, `redis.call('PEXPIRE', lock, 1500)`],
 ];
 
 const DEFECTS_OF_BATCH: readonly (readonly [string, string, string])[] = [

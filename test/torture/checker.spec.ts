@@ -88,8 +88,6 @@ function evidenceWith(spare: number, ...events: HistoryEvent[][]): Evidence {
     history,
     entries: entriesOf(history),
     faults: new Faults(history, spare),
-    replays: [],
-    table: 'one',
     leaseMs: LEASE_MS,
     keepsOrder: true,
     keys: ['k'],

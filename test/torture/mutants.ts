@@ -1,5 +1,4 @@
 import type { Edit } from '../support/defective.js';
-import { HISTORIES } from './checks/histories.js';
 import type { FaultName } from './faults.js';
 import type { TopologyName } from './topologies/all.js';
 
@@ -12,8 +11,6 @@ export interface Mutant {
   readonly topology: TopologyName;
   /** The check that has to fail. */
   readonly caughtBy: readonly string[];
-  /** Whether no other check may fail: the defect takes nothing from anybody who trusts it. */
-  readonly isSeenByNoOther?: boolean;
 }
 
 const SCRIPTS = 'lib/redis/scripts/scripts.ts';
@@ -461,29 +458,5 @@ function leaseOf`,
       { file: `${PROCEDURES}/lease-row.ts`, from: `IF l_ends <= now_us THEN`, to: `IF FALSE THEN` },
       { file: SHORT_CUTS, from: '`ends <= ${NOW} AND queue', to: '`owner IS NULL AND queue' },
     ],
-  },
-  'loses-place': {
-    defect: 'whoever asks again goes to the end of the queue',
-    topology: 'single',
-    nemesis: ['mute'],
-    caughtBy: [HISTORIES],
-    isSeenByNoOther: true,
-    edits: [{ file: LUA, from: `      if not number then`, to: `      if true then` }],
-  },
-  'renews-for-longer': {
-    defect: 'a renewal lengthens a lease by twice what was asked for',
-    topology: 'single',
-    nemesis: ['latency'],
-    caughtBy: [HISTORIES],
-    isSeenByNoOther: true,
-    edits: [{ file: SCRIPTS, from: `math.max(redis.call('PTTL', lock), ttl))`, to: `math.max(redis.call('PTTL', lock), 2 * ttl))` }],
-  },
-  'reserves-longer': {
-    defect: 'the turn of a process that does not come lasts half as long again',
-    topology: 'single',
-    nemesis: ['pause', 'mute'],
-    caughtBy: [HISTORIES],
-    isSeenByNoOther: true,
-    edits: [{ file: LUA, from: "redis.call('PEXPIRE', lock, ${CLAIM_MS})", to: "redis.call('PEXPIRE', lock, 1.5 * ${CLAIM_MS})" }],
   },
 };

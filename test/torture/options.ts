@@ -16,8 +16,6 @@ export interface Options {
   readonly faults: readonly FaultName[] | undefined;
   /** Whether the histories stay also where nothing was found. */
   readonly keep: boolean;
-  /** Folders of histories to replay, instead of a run. */
-  readonly replay: readonly string[];
   readonly mutants: readonly (readonly [name: string, mutant: Mutant])[];
 }
 
@@ -35,7 +33,6 @@ export const USAGE = `npm run torture -- [options]
                           ${Object.keys(MUTANTS).join(', ')}
   --mutants               runs with each of them
   --keep                  leaves the histories of a run where they are
-  --replay A,B            replays the histories of these folders, or of all folders in one, and runs nothing
 
 TEST_REDIS_CLIENT=NAME has all processes on Redis use one client: ioredis, iovalkey, node-redis or node-redis-6; the last two not with
 sentinel. Without it, each process has another one.
@@ -55,7 +52,6 @@ export function readOptions(args: readonly string[]): Options | string {
         nemesis: { type: 'string' },
         mutant: { type: 'string' },
         mutants: { type: 'boolean', default: false },
-        replay: { type: 'string' },
         keep: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false },
       },
@@ -86,7 +82,6 @@ export function readOptions(args: readonly string[]): Options | string {
     seconds,
     seed,
     topologies: (topology?.split(',') ?? Object.keys(TOPOLOGIES)) as TopologyName[],
-    replay: values.replay?.split(',') ?? [],
     keep: values.keep,
     faults: faults as FaultName[] | undefined,
     mutants: Object.entries(MUTANTS).filter(([name]) => mutants || mutant?.split(',').includes(name)),

@@ -2,7 +2,6 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { stop as stopBundling } from 'esbuild';
 import type { LockError } from '../../lib/core/words/errors.js';
 import type { LockStore } from '../../lib/core/seam/lock-store.js';
 import { RedisServer } from '../support/redis-server.js';
@@ -13,12 +12,8 @@ import { NESTED_LEASES, type FaultName } from './faults.js';
 import { Fleet } from './fleet.js';
 import { HistoryFile, now, readHistories } from './history.js';
 import { Nemesis } from './nemesis.js';
-import { operationsOf, writeOperations } from './operations.js';
 import { planFaults, type Step } from './plan.js';
-import { openLibrary } from '../support/open-table.js';
-import { OperationFile, RecordingStore } from './recording-store.js';
 import { Registers } from './registers.js';
-import { replay } from './replay/replay.js';
 import { watchServer } from './slow-servers.js';
 import { Faults } from './struck.js';
 import type { Topology } from './topologies/topology.js';
@@ -69,12 +64,9 @@ export async function run(options: RunOptions): Promise<RunResult> {
   const keys = allKeysOf(topology);
   const folder = mkdtempSync(join(tmpdir(), 'lock-torture-'));
   const plan = planOf(options);
-  const library = await openLibrary();
-  await stopBundling();
   const server = await RedisServer.start();
   const registers = new Registers(server.url);
-  const operations = new OperationFile(folder, 'nemesis');
-  const store = new RecordingStore(topology.store(), operations);
+  const store = topology.store();
   if ((store.turns !== undefined) !== topology.keepsOrder) {
     throw new Error(`The topology says keepsOrder: ${topology.keepsOrder}, and its store says otherwise. Correct the topology.`);
   }
@@ -102,15 +94,10 @@ export async function run(options: RunOptions): Promise<RunResult> {
     const values = new Map(await Promise.all(keys.map(async (key) => [key, await registers.read(key)] as const)));
     const all = readHistories(folder);
     const entries = entriesOf(all);
-    const struck = new Faults(all, topology.spare);
-    const done = operationsOf(folder, struck, topology.table);
-    writeOperations(folder, topology.table, done);
     const evidence = {
       history: all,
       entries,
-      faults: struck,
-      replays: replay(library, done, topology.table),
-      table: topology.table,
+      faults: new Faults(all, topology.spare),
       leaseMs: LEASE_MS,
       keepsOrder: topology.keepsOrder,
       // Some faults need keys of their own.
@@ -125,7 +112,6 @@ export async function run(options: RunOptions): Promise<RunResult> {
     history.close();
     registers.close();
     await store.close();
-    operations.close();
     await Promise.all([server.stop(), topology.stop()]);
   }
 }

@@ -8,7 +8,6 @@ import { Random } from '../support/random.js';
 import { AccountService, type Lend } from './account.service.js';
 import { CandidateOfWorker } from './candidate-of-worker.js';
 import { HistoryFile, now } from './history.js';
-import { OperationFile, RecordingStore } from './recording-store.js';
 import { Registers } from './registers.js';
 import { WAIT_LEASES, type WorkerMessage, type WorkerOptions } from './worker-options.js';
 import { storeOf } from './worker-store.js';
@@ -24,7 +23,6 @@ const BESIDE = 0.65;
 
 const options = JSON.parse(process.argv[2] as string) as WorkerOptions;
 const history = new HistoryFile(options.folder, options.name);
-const operations = new OperationFile(options.folder, options.name);
 const registers = new Registers(options.registers, history);
 const random = new Random(options.seed);
 const lent = new Map<number, () => void>();
@@ -54,7 +52,7 @@ const { store, prepare, end } = storeOf(options.source);
 const settings = { ttl: options.leaseMs, wait: WAIT_LEASES * options.leaseMs };
 
 @Module({
-  imports: [LockModule.forRootAsync({ useFactory: () => ({ store: new RecordingStore(store, operations), ...settings }) })],
+  imports: [LockModule.forRootAsync({ useFactory: () => ({ store, ...settings }) })],
   providers: [
     AccountService,
     { provide: 'HISTORY', useValue: history },
@@ -86,7 +84,6 @@ await Promise.all([...Array.from({ length: 14 }, () => callers(busy, 20)), calle
 await app.close();
 await candidate.ended();
 await end();
-operations.close();
 registers.close();
 history.write({ op: 'stop', phase: 'info' });
 process.disconnect();
@@ -161,7 +158,7 @@ function hearOfLoss(event: LockEvent): void {
 /** In an application that starts now, with connections of its own; not at all where it cannot start. */
 async function inAnother(use: (locks: LockService) => Promise<void>): Promise<void> {
   const own = storeOf(options.source);
-  const module = LockModule.forRoot({ store: new RecordingStore(own.store, operations), ...settings });
+  const module = LockModule.forRoot({ store: own.store, ...settings });
   const other = await NestFactory.createApplicationContext(module, { logger: false, abortOnError: false }).catch(() => undefined);
   if (other) {
     await use(other.get(LockService));

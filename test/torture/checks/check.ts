@@ -1,17 +1,12 @@
 import type { HistoryEvent } from '../event.js';
 import type { Entry } from '../entry.js';
-import type { KeyReplay } from '../replay/replay.js';
 import type { Faults } from '../struck.js';
-import type { Topology } from '../topologies/topology.js';
 
 /** The evidence that the checks read. */
 export interface Evidence {
   readonly history: readonly HistoryEvent[];
   readonly entries: readonly Entry[];
   readonly faults: Faults;
-  /** The search for runs of the lock table, by key. */
-  readonly replays: readonly KeyReplay[];
-  readonly table: Topology['table'];
   readonly leaseMs: number;
   /** Whether the store keeps the order of those who wait. */
   readonly keepsOrder: boolean;

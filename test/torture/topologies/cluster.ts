@@ -17,7 +17,6 @@ async function roleOf({ client }: RedisServer): Promise<string> {
 export class Cluster implements Topology {
   readonly faults: readonly FaultName[] = [...FAULTS_OF_REDIS, 'nest', 'failover', 'depose', 'reshard'];
   readonly spare = 0;
-  readonly table = 'replicated';
   readonly keepsOrder = true;
   readonly releaseText = RELEASE_TEXT;
   readonly renewText = RENEW_TEXT;

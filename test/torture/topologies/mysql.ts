@@ -37,7 +37,6 @@ export class MySql implements Topology {
     ...FAULTS_ANYWHERE, 'nest', 'killClients', 'recover', 'erase', 'lockRow', 'standby', 'readOnly', 'failover', 'depose',
   ]; // prettier-ignore
   readonly spare = 0;
-  readonly table = 'one';
   readonly keepsOrder = true;
   readonly busyKeys = 8;
   readonly releaseText = ['SET owner = NULL, holds = NULL', '.distributed_lock_release_', '.distributed_lock_exchange_'];

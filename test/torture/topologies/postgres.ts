@@ -40,7 +40,6 @@ RETURNING CASE WHEN owner IS NOT NULL AND ends > clock_timestamp() THEN fence EN
 export class Postgres implements Topology {
   readonly faults: readonly FaultName[] = [...FAULTS_ANYWHERE, 'nest', 'killClients', 'recover', 'erase', 'lockRow', 'standby'];
   readonly spare = 0;
-  readonly table = 'one';
   readonly keepsOrder = true;
   readonly releaseText = ['.release(', '.exchange('];
   readonly renewText = '.renew(';

@@ -37,7 +37,6 @@ const AWAY_MS = 200;
 export class Quorum implements Topology {
   readonly faults: readonly FaultName[];
   readonly spare = 2;
-  readonly table = 'none';
   readonly keepsOrder = false;
   readonly releaseText = RELEASE_TEXT;
   readonly renewText = RENEW_TEXT;

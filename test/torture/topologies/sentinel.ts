@@ -22,7 +22,6 @@ const TAKEOVER_MS = 60_000;
 export class Sentinel implements Topology {
   readonly faults: readonly FaultName[] = [...FAULTS_OF_REDIS, 'nest', 'failover', 'depose', 'isolate'];
   readonly spare = 0;
-  readonly table = 'replicated';
   readonly keepsOrder = true;
   readonly releaseText = RELEASE_TEXT;
   readonly renewText = RENEW_TEXT;

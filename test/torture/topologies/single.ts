@@ -11,7 +11,6 @@ import type { Taken, Topology } from './topology.js';
 export class Single implements Topology {
   readonly faults: readonly FaultName[] = [...FAULTS_OF_REDIS, 'nest', 'restart', 'flush'];
   readonly spare = 0;
-  readonly table = 'one';
   readonly keepsOrder = true;
   readonly releaseText = RELEASE_TEXT;
   readonly renewText = RENEW_TEXT;

@@ -24,11 +24,6 @@ export interface Topology {
   readonly faults: readonly FaultName[];
   /** How many servers may be away at once with nobody hindered. */
   readonly spare: number;
-  /**
-   * How the replay takes its histories: as runs of one table; of a table whose grants replicas confirm, and which a
-   * failover sets back; or not at all, since each server of a quorum has a table of its own.
-   */
-  readonly table: 'one' | 'replicated' | 'none';
   /** How many keys the calls contend for, where not for all. */
   readonly busyKeys?: number;
   /** Whether its stores keep the order of those who wait. */
