@@ -24,7 +24,7 @@ export { outsideLocks } from './core/calls/call-tree.js';
 export { lockKey } from './core/words/lock-key.js';
 export { TransactionScope } from './core/transactions/transaction-scope.js';
 export type { TransactionEnd } from './core/transactions/transactions.js';
-export type { LockOptions, OnUnavailable } from './core/words/call.js';
+export type { LockOptions, OnUnavailable } from './core/words/call-options.js';
 export type { Duration } from './core/words/duration.js';
 export type { Lock } from './core/words/lock.js';
 export type { Candidate, LeadOptions } from './leader/candidate.js';

@@ -4,7 +4,7 @@ import { Availability } from './core/seam/availability.js';
 import { BackgroundReleases } from './core/leases/background-releases.js';
 import { BodyRun, Sections } from './core/entering/body-run.js';
 import { refuse } from './core/calls/caller-stack.js';
-import type { Call } from './core/words/call.js';
+import type { CallOptions } from './core/words/call-options.js';
 import { countByName, describedCaller, holderIn, THIS_PROCESS } from './core/words/caller.js';
 import type { Candidate } from './leader/candidate.js';
 import { Candidates } from './leader/candidates.js';
@@ -151,7 +151,7 @@ export class Locks {
    * Runs `body` inside the lock on `keys`, which are checked and sorted, each once. `began` gets the frame of a call
    * that belongs to no transaction. Throws where the option `transaction` throws.
    */
-  run<T>(keys: readonly string[], call: Call, body: Body<T>, began?: (frame: Frame) => void): Promise<T> {
+  run<T>(keys: readonly string[], call: CallOptions, body: Body<T>, began?: (frame: Frame) => void): Promise<T> {
     const frame = new Frame(this.#leases, keys, false, began ? undefined : this.#transactions?.current(call.caller.site));
     const acquisition = new Acquisition(this.#name, this.#describes.length > 0 ? this.#described(call) : call, frame, this.#clock);
     began?.(frame);
@@ -161,7 +161,7 @@ export class Locks {
   }
 
   /** Enters the lock on behalf of a caller who leaves it by a handle. */
-  acquire(keys: readonly string[], call: Call): Promise<Lock> {
+  acquire(keys: readonly string[], call: CallOptions): Promise<Lock> {
     const frame = new Frame(this.#leases, keys, true, this.#transactions?.current(call.caller.site));
     const acquisition = new Acquisition(this.#name, this.#describes.length > 0 ? this.#described(call) : call, frame, this.#clock);
     return new Promise((resolve) => {
@@ -170,7 +170,7 @@ export class Locks {
   }
 
   /** Has `body` run by one process of all, with the lock on `key`, which is checked. */
-  lead(key: string, call: Call, pauseMs: number, body: LeaderBody): Candidate {
+  lead(key: string, call: CallOptions, pauseMs: number, body: LeaderBody): Candidate {
     return this.#candidates.add(key, call, pauseMs, body);
   }
 
@@ -255,7 +255,7 @@ export class Locks {
   }
 
   /** A candidate is no call of a request. */
-  #described(call: Call): Call {
+  #described(call: CallOptions): CallOptions {
     const text = call.caller.leads ? '' : descriptionText(this.#describes);
     return text === '' ? call : { ...call, caller: describedCaller(call.caller, text) };
   }

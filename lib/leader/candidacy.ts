@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { callContext } from '../core/calls/call-tree.js';
-import type { Call } from '../core/words/call.js';
+import type { CallOptions } from '../core/words/call-options.js';
 import type { Candidate } from './candidate.js';
 import { LockConfigurationError, LockNotAcquiredError, type LockError } from '../core/words/errors.js';
 import { Leadership, type LeadershipParts } from './leadership.js';
@@ -9,7 +9,7 @@ import { Leadership, type LeadershipParts } from './leadership.js';
 const LONGEST_PAUSE_MS = 30_000;
 
 interface CandidacyParts extends Omit<LeadershipParts, 'call'> {
-  readonly call: Call;
+  readonly call: CallOptions;
   readonly pauseMs: number;
   /** Ends it when it aborts. */
   readonly signal: AbortSignal | undefined;

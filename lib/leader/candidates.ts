@@ -1,4 +1,4 @@
-import type { Call } from '../core/words/call.js';
+import type { CallOptions } from '../core/words/call-options.js';
 import { callerOf } from '../core/words/caller.js';
 import type { Candidate } from './candidate.js';
 import { Candidacy } from './candidacy.js';
@@ -30,7 +30,7 @@ export class Candidates {
   }
 
   /** Adds a candidate, which stands by from now on. */
-  add(key: string, asked: Call, pauseMs: number, body: LeaderBody): Candidate {
+  add(key: string, asked: CallOptions, pauseMs: number, body: LeaderBody): Candidate {
     if (this.#isClosing) {
       throw new LockNotAcquiredError(`Nobody can stand by for "${key}": the application is shutting down.`, key, {
         reason: 'shutdown',

@@ -1,5 +1,5 @@
 import { currentCall } from '../core/calls/call-tree.js';
-import type { Call } from '../core/words/call.js';
+import type { CallOptions } from '../core/words/call-options.js';
 import type { Clock } from '../core/seam/time.js';
 import { LONGEST_TIMER_MS } from '../core/words/duration.js';
 import { LockLostError, type LockError, type LostReason } from '../core/words/errors.js';
@@ -14,7 +14,7 @@ export type LeaderBody = (lock: Lock) => PromiseLike<unknown>;
 /** Runs a body inside the lock on a key. `began` gets the frame of the call, before it asks for the lock. */
 export type RunLocked = (
   keys: readonly string[],
-  call: Call,
+  call: CallOptions,
   body: (lock: Lock) => Promise<void>,
   began: (frame: Frame) => void,
 ) => Promise<void>;
@@ -23,7 +23,7 @@ export type RunLocked = (
 export interface LeadershipParts {
   readonly key: string;
   /** Its signal is the candidate's signal. */
-  readonly call: Call & { readonly signal: AbortSignal };
+  readonly call: CallOptions & { readonly signal: AbortSignal };
   readonly body: LeaderBody;
   readonly run: RunLocked;
   readonly clock: Clock;

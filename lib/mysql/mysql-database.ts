@@ -2,7 +2,7 @@ import { Database, START_MS, type DatabaseOptions, type HeldRow } from '../sql/d
 import type { Row } from '../sql/dialect.js';
 import { toLockError } from '../sql/errors.js';
 import type { ProbeAnswer } from '../kit/probe.js';
-import type { Call } from '../sql/statements.js';
+import type { StatementLimit } from '../sql/statements.js';
 import { MySqlDialect } from './mysql-dialect.js';
 import type { MySqlKeys } from './mysql-keys.js';
 import type { CheckedPool } from './mysql-lock-store.options.js';
@@ -50,12 +50,12 @@ export class MySqlDatabase extends Database<MySqlKeys, TurnWatch> {
   }
 
   /** The rows of locks that are held, for a condition on their names: 1,000 at most, in their order. */
-  shown(condition: string, values: readonly Buffer[], call: Call): Promise<readonly Row[]> {
-    return this.calls.run({ sql: showing(condition, this.table), values }, call);
+  shown(condition: string, values: readonly Buffer[], limit: StatementLimit): Promise<readonly Row[]> {
+    return this.calls.run({ sql: showing(condition, this.table), values }, limit);
   }
 
-  async heldRows(after: Buffer, before: Buffer, call: Call): Promise<readonly HeldRow[]> {
-    const rows = await this.shown('name > ? AND name < ?', [after, before], call);
+  async heldRows(after: Buffer, before: Buffer, limit: StatementLimit): Promise<readonly HeldRow[]> {
+    const rows = await this.shown('name > ? AND name < ?', [after, before], limit);
     return rows.map((row) => ({ row: row['name'] as Buffer, stored: readShown(row) }));
   }
 
@@ -68,25 +68,25 @@ export class MySqlDatabase extends Database<MySqlKeys, TurnWatch> {
     }
   }
 
-  protected async askState(call: Call): Promise<ProbeAnswer> {
+  protected async askState(limit: StatementLimit): Promise<ProbeAnswer> {
     const [row] = await this.calls.run(
       { sql: `SELECT ${SHOWN_CLOCK} AS now_us, ${IS_READ_ONLY} AS read_only, version() AS version LIMIT 1` },
-      call,
+      limit,
     );
     const server = this.#isAurora === undefined ? undefined : productBy(String(row?.['version']), this.#isAurora)?.name;
     return { serverMs: Number(row?.['now_us']) / 1_000, server, refuses: Number(row?.['read_only']) === 1 ? 'readOnly' : undefined };
   }
 
-  protected async checkServer(warn: (message: string) => void, call: () => Call): Promise<void> {
-    const isAurora = (await this.calls.run({ sql: AURORA }, call())).length > 0;
+  protected async checkServer(warn: (message: string) => void, limit: () => StatementLimit): Promise<void> {
+    const isAurora = (await this.calls.run({ sql: AURORA }, limit())).length > 0;
     this.#isAurora = isAurora;
-    const [row = {}] = await this.calls.run({ sql: CHECK }, call());
+    const [row = {}] = await this.calls.run({ sql: CHECK }, limit());
     const { warning } = productBy(String(row['version']), isAurora) ?? {};
     if (warning !== undefined) {
       warn(warning);
     }
     serverWarnings(row).forEach(warn);
-    checkSchema(await this.#found((statement) => this.calls.run(statement, call())), this.#name);
+    checkSchema(await this.#found((statement) => this.calls.run(statement, limit())), this.#name);
   }
 
   protected forgetting(row: Buffer): string {

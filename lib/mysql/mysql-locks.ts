@@ -119,11 +119,11 @@ export class MySqlLocks extends DatabaseLocks<MySqlDatabase, MySqlKeys> {
       ttlMs: Math.ceil(ttlMs),
       lingering: Number(lingering),
     }));
-    const call = { key: holds[0]?.key ?? '', limitMs: giveUpAt - performance.now() };
-    const row = await this.database.calls.call(OPERATIONS.RENEW, { renewals: JSON.stringify(renewals), waits }, call);
+    const limit = { key: holds[0]?.key ?? '', limitMs: giveUpAt - performance.now() };
+    const row = await this.database.calls.call(OPERATIONS.RENEW, { renewals: JSON.stringify(renewals), waits }, limit);
     const answers = textOf(row['answers']);
     if (!/^[01-]*$/.test(answers) || answers.length !== holds.length) {
-      throw strangeAnswer(row, 'answers', call.key);
+      throw strangeAnswer(row, 'answers', limit.key);
     }
     return Array.from(answers, (answer) => (answer === '-' ? undefined : answer === '1'));
   }

@@ -1,4 +1,4 @@
-import type { OnUnavailable } from '../core/words/call.js';
+import type { OnUnavailable } from '../core/words/call-options.js';
 import { checkOptions, hasMethod, type OptionNames, wrongOption } from '../core/words/check-options.js';
 import type { Describe } from '../core/words/description.js';
 import type { Duration } from '../core/words/duration.js';

@@ -1,5 +1,5 @@
 import type { OptionNames } from '../core/words/check-options.js';
-import { LOCK_OPTIONS, type LockOptions } from '../core/words/call.js';
+import { LOCK_OPTIONS, type LockOptions } from '../core/words/call-options.js';
 import type { OnBusy, OnUnavailableOf } from './refused-call.js';
 
 /** The options of `withLock`. */

@@ -4,11 +4,11 @@ import {
   LEAST_TTL_MS,
   LOCK_OPTIONS,
   parseCall,
-  type Call,
+  type CallOptions,
   type CallDefaults,
   type LockOptions,
   type OnUnavailable,
-} from '../core/words/call.js';
+} from '../core/words/call-options.js';
 import type { Candidate, LeadOptions } from '../leader/candidate.js';
 import { checkFunction, checkOptions, type OptionNames, wrongOption } from '../core/words/check-options.js';
 import { parseDuration, type Duration } from '../core/words/duration.js';
@@ -124,7 +124,7 @@ export class LockService {
   }
 
   /** @internal The options of a call, checked, with the defaults of the application. */
-  parse(options: WithLockOptions, site: string): Call {
+  parse(options: WithLockOptions, site: string): CallOptions {
     checkAnswers(options, site);
     return parseCall(askedOf(options), this.#defaults, site, options.onBusy === 'skip');
   }
@@ -133,7 +133,7 @@ export class LockService {
    * @internal Runs `body` inside the lock on keys that are checked and sorted, each once. Throws as `Locks.run()` does,
    * where nothing is answered.
    */
-  runCall<T>(keys: readonly string[], call: Call, answers: Answers<T> | undefined, body: LockBody<T>): Promise<T | undefined> {
+  runCall<T>(keys: readonly string[], call: CallOptions, answers: Answers<T> | undefined, body: LockBody<T>): Promise<T | undefined> {
     if (!answers) {
       return this.#locks.run(keys, call, body);
     }

@@ -1,5 +1,5 @@
 import { wrongOption } from '../core/words/check-options.js';
-import { checkOnUnavailable, type LockOptions, type OnUnavailable } from '../core/words/call.js';
+import { checkOnUnavailable, type LockOptions, type OnUnavailable } from '../core/words/call-options.js';
 import { LockConfigurationError, LockNotAcquiredError, LockStoreError } from '../core/words/errors.js';
 import type { Lock } from '../core/words/lock.js';
 

@@ -4,7 +4,7 @@ import type { ProbeAnswer } from '../kit/probe.js';
 import { RECHECK_MS } from '../kit/protocol.js';
 import { readStored } from '../kit/replies.js';
 import { Database, START_MS, type DatabaseOptions, type HeldRow } from '../sql/database.js';
-import type { Call } from '../sql/statements.js';
+import type { StatementLimit } from '../sql/statements.js';
 import { OPERATIONS } from './functions.js';
 import { BATCH } from './functions/upkeep.js';
 import type { ListeningClient } from './listening/listen-connection.js';
@@ -39,8 +39,8 @@ export class PostgresDatabase extends Database<PostgresKeys, Listener> {
     return this.#address === false ? undefined : this.notifier?.acknowledged === true;
   }
 
-  async heldRows(after: string, before: string, call: Call): Promise<readonly HeldRow[]> {
-    const rows = await this.calls.run({ sql: qualified(HELD_ROWS, this.schema), values: [after, before] }, call);
+  async heldRows(after: string, before: string, limit: StatementLimit): Promise<readonly HeldRow[]> {
+    const rows = await this.calls.run({ sql: qualified(HELD_ROWS, this.schema), values: [after, before] }, limit);
     return rows.flatMap(({ key, stored }) => {
       const lock = readStored(typeof stored === 'string' ? JSON.parse(stored) : stored);
       return lock ? [{ row: String(key), stored: lock }] : [];
@@ -48,10 +48,10 @@ export class PostgresDatabase extends Database<PostgresKeys, Listener> {
   }
 
   async ensureSchema(): Promise<void> {
-    const call = { key: '', limitMs: START_MS.schema };
-    const [row] = await this.calls.run(madeQuery(this.schema), call);
+    const limit = { key: '', limitMs: START_MS.schema };
+    const [row] = await this.calls.run(madeQuery(this.schema), limit);
     if (row?.['is_made'] !== true) {
-      await this.calls.run({ sql: schemaSql({ schema: this.schema }) }, call);
+      await this.calls.run({ sql: schemaSql({ schema: this.schema }) }, limit);
     }
   }
 
@@ -60,10 +60,10 @@ export class PostgresDatabase extends Database<PostgresKeys, Listener> {
     super.close();
   }
 
-  protected async askState(call: Call): Promise<ProbeAnswer> {
+  protected async askState(limit: StatementLimit): Promise<ProbeAnswer> {
     const [row] = await this.calls.run(
       { sql: `SELECT ${NOW} AS now, current_setting('transaction_read_only', true) AS read_only, ${PRODUCT}`, values: [] },
-      call,
+      limit,
     );
     return {
       serverMs: Number(row?.['now']),
@@ -72,19 +72,19 @@ export class PostgresDatabase extends Database<PostgresKeys, Listener> {
     };
   }
 
-  protected async checkServer(warn: (message: string) => void, call: () => Call): Promise<void> {
+  protected async checkServer(warn: (message: string) => void, limit: () => StatementLimit): Promise<void> {
     if (!this.#pool.options.connectionTimeoutMillis) {
       warn(NO_CONNECTION_TIMEOUT);
     }
     // By itself: another product may not understand the rest.
-    const [product = {}] = await this.calls.run({ sql: `SELECT ${PRODUCT}`, values: [] }, call());
+    const [product = {}] = await this.calls.run({ sql: `SELECT ${PRODUCT}`, values: [] }, limit());
     const { warning } = productBy(product) ?? {};
     if (warning !== undefined) {
       warn(warning);
     }
-    const [row = {}] = await this.calls.run({ sql: CHECK, values: [this.schema] }, call());
+    const [row = {}] = await this.calls.run({ sql: CHECK, values: [this.schema] }, limit());
     serverWarnings(row, this.schema).forEach(warn);
-    const [made] = await this.calls.run({ sql: qualified('SELECT SCHEMA.version() AS version', this.schema), values: [] }, call());
+    const [made] = await this.calls.run({ sql: qualified('SELECT SCHEMA.version() AS version', this.schema), values: [] }, limit());
     checkVersion(Number(made?.['version']), this.schema);
   }
 

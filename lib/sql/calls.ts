@@ -6,7 +6,7 @@ import type { Dialect, Row, Sql } from './dialect.js';
 import { REPEAT } from './errors.js';
 import { LATE, valuesOf, type ArgumentsOf, type Operation, type Parameters } from './operation.js';
 import { runStatement } from './statement.js';
-import { Statements, type Call } from './statements.js';
+import { Statements, type StatementLimit } from './statements.js';
 
 /**
  * The time limit of one operation, in milliseconds: the longest, and the shortest, which is the time that a new
@@ -44,35 +44,43 @@ export class Calls {
   }
 
   /** Calls an operation, and resolves to its reply. */
-  async call<P extends Parameters, Reply>(operation: Operation<P, Reply>, args: ArgumentsOf<P>, call: Call): Promise<Reply> {
-    return this.#call(operation, args, bounded(call));
+  async call<P extends Parameters, Reply>(operation: Operation<P, Reply>, args: ArgumentsOf<P>, limit: StatementLimit): Promise<Reply> {
+    return this.#call(operation, args, bounded(limit));
   }
 
   /** Calls an operation without the check. The check itself uses it. */
-  async callUnchecked<P extends Parameters, Reply>(operation: Operation<P, Reply>, args: ArgumentsOf<P>, call: Call): Promise<Reply> {
-    const request = { ...bounded(call), values: valuesOf(operation, args) };
-    return operation.read(await this.#statements.call(operation, request), call.key);
+  async callUnchecked<P extends Parameters, Reply>(
+    operation: Operation<P, Reply>,
+    args: ArgumentsOf<P>,
+    limit: StatementLimit,
+  ): Promise<Reply> {
+    const request = { ...bounded(limit), values: valuesOf(operation, args) };
+    return operation.read(await this.#statements.call(operation, request), limit.key);
   }
 
   /**
    * Calls an operation that grants. It replies `LATE` where it would grant later than this process waits for the reply.
    * If `LATE` arrives in time, the estimate of the server's clock was outdated, and the operation is sent once more.
    */
-  async grant<P extends Granting, Reply>(operation: Operation<P, Reply>, args: GrantArguments<P>, call: Call): Promise<Reply> {
-    const { key, limitMs } = bounded(call);
+  async grant<P extends Granting, Reply>(operation: Operation<P, Reply>, args: GrantArguments<P>, limit: StatementLimit): Promise<Reply> {
+    const { key, limitMs } = bounded(limit);
     const sentAt = performance.now();
     const reply = await this.#grant(operation, args, { key, limitMs });
     return reply === LATE ? this.#grant(operation, args, { key, limitMs: sentAt + limitMs - performance.now() }) : reply;
   }
 
   /** Calls an operation that grants, and sends it once only. */
-  async grantOnce<P extends Granting, Reply>(operation: Operation<P, Reply>, args: GrantArguments<P>, call: Call): Promise<Reply> {
-    return this.#grant(operation, args, bounded(call));
+  async grantOnce<P extends Granting, Reply>(
+    operation: Operation<P, Reply>,
+    args: GrantArguments<P>,
+    limit: StatementLimit,
+  ): Promise<Reply> {
+    return this.#grant(operation, args, bounded(limit));
   }
 
   /** Runs a statement that is no operation, and resolves to its rows. */
-  run(statement: Sql, call: Call): Promise<readonly Row[]> {
-    return this.#statements.run(statement, call);
+  run(statement: Sql, limit: StatementLimit): Promise<readonly Row[]> {
+    return this.#statements.run(statement, limit);
   }
 
   /** The estimate of the server's clock. Replies to operations correct it; replies to plain statements name no time. */
@@ -85,20 +93,24 @@ export class Calls {
    * `statementFor` gets the latest time at which the statement may be carried out. Rejects with the error of the
    * attempt.
    */
-  async sendPlain(statementFor: (latest: number) => Sql, call: Call): Promise<unknown> {
-    const { key, limitMs } = bounded(call);
+  async sendPlain(statementFor: (latest: number) => Sql, limit: StatementLimit): Promise<unknown> {
+    const { key, limitMs } = bounded(limit);
     const check = this.#check();
     const leftMs = check ? await leftAfter(check, { key, limitMs }, this.#dialect) : limitMs;
     const statement = statementFor(this.#statements.clock.latest(performance.now(), leftMs));
     return (await runStatement(this.#dialect, statement, leftMs)).reply;
   }
 
-  #grant<P extends Granting, Reply>(operation: Operation<P, Reply>, args: GrantArguments<P>, call: Call): Promise<Reply> {
-    const latest = this.#statements.clock.latest(performance.now(), call.limitMs);
-    return this.#call(operation, { ...args, latest } as unknown as ArgumentsOf<P>, call);
+  #grant<P extends Granting, Reply>(operation: Operation<P, Reply>, args: GrantArguments<P>, limit: StatementLimit): Promise<Reply> {
+    const latest = this.#statements.clock.latest(performance.now(), limit.limitMs);
+    return this.#call(operation, { ...args, latest } as unknown as ArgumentsOf<P>, limit);
   }
 
-  async #call<P extends Parameters, Reply>(operation: Operation<P, Reply>, args: ArgumentsOf<P>, { key, limitMs }: Call): Promise<Reply> {
+  async #call<P extends Parameters, Reply>(
+    operation: Operation<P, Reply>,
+    args: ArgumentsOf<P>,
+    { key, limitMs }: StatementLimit,
+  ): Promise<Reply> {
     const check = this.#check();
     const leftMs = check ? await leftAfter(check, { key, limitMs }, this.#dialect) : limitMs;
     const request = { key, limitMs: leftMs, values: valuesOf(operation, args) };
@@ -107,7 +119,7 @@ export class Calls {
   }
 }
 
-function bounded({ key, limitMs }: Call): Call {
+function bounded({ key, limitMs }: StatementLimit): StatementLimit {
   return { key, limitMs: Math.min(Math.max(limitMs, LIMIT_MS.shortest), LIMIT_MS.longest) };
 }
 
@@ -115,7 +127,7 @@ function bounded({ key, limitMs }: Call): Call {
  * The rest of the limit after a check, in milliseconds. An operation whose check did not end in time, or failed, was
  * not sent.
  */
-async function leftAfter(check: Promise<void>, { key, limitMs }: Call, { name }: Dialect): Promise<number> {
+async function leftAfter(check: Promise<void>, { key, limitMs }: StatementLimit, { name }: Dialect): Promise<number> {
   const startedAt = performance.now();
   const failed = (why: string, cause?: unknown): LockStoreError =>
     new LockStoreError(key === '' ? why : `Lock "${key}": ${why}`, key, { cause, unknown: false });

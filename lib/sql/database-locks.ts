@@ -4,7 +4,7 @@ import type { Database, HeldRow, RowName, RowNames } from './database.js';
 import { tooLate } from './errors.js';
 import type { Attempt } from './lock-operations.js';
 import { LATE } from './operation.js';
-import type { Call } from './statements.js';
+import type { StatementLimit } from './statements.js';
 
 /** The longest that renewals wait for rows that others have locked, in milliseconds. */
 export const MOST_WAIT_MS = 250;
@@ -132,7 +132,7 @@ export abstract class DatabaseLocks<D extends Database = Database, Names extends
   }
 }
 
-/** A call without a hold. */
-export function untimed(key: string): Call {
+/** The limit of a statement without a hold. */
+export function untimed(key: string): StatementLimit {
   return { key, limitMs: Infinity };
 }

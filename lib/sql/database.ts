@@ -6,7 +6,7 @@ import { probe, PROBE_MS, type Probe, type ProbeAnswer } from '../kit/probe.js';
 import { Calls } from './calls.js';
 import type { Dialect } from './dialect.js';
 import type { LockOperations } from './lock-operations.js';
-import type { Call } from './statements.js';
+import type { StatementLimit } from './statements.js';
 import { Tidying } from './tidying.js';
 
 /** The limits of the statements at the start, in milliseconds: of a query, of the check, and of making the tables. */
@@ -81,12 +81,12 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
   /** Leaves existing parts alone: this needs no right to make them, and no operation waits. */
   abstract ensureSchema(): Promise<void>;
   /** The locks that are held, after one row and before another: 1,000 at most, in their order. */
-  abstract heldRows(after: RowName, before: RowName, call: Call): Promise<readonly HeldRow[]>;
+  abstract heldRows(after: RowName, before: RowName, limit: StatementLimit): Promise<readonly HeldRow[]>;
 
   /** Asks for the time of the server's clock, and whether the server takes writes. */
-  protected abstract askState(call: Call): Promise<ProbeAnswer>;
+  protected abstract askState(limit: StatementLimit): Promise<ProbeAnswer>;
   /** Throws `LockConfigurationError` for a server, or tables, that cannot have locks. */
-  protected abstract checkServer(warn: (message: string) => void, call: () => Call): Promise<void>;
+  protected abstract checkServer(warn: (message: string) => void, limit: () => StatementLimit): Promise<void>;
   /** The statement that lets a database forget its number. */
   protected abstract forgetting(row: RowName): string;
   /** Deletes some expired done marks; whether there may be more. */
@@ -161,10 +161,10 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
   /** Checks the server, the tables and the number of the database. */
   async #pass({ keys, number, readOnly, warn }: DatabaseOptions<Names>): Promise<void> {
     const giveUpAt = performance.now() + START_MS.check;
-    const call = (): Call => ({ key: '', limitMs: Math.min(START_MS.query, Math.max(0, giveUpAt - performance.now())) });
-    await this.checkServer(warn, call);
+    const limit = (): StatementLimit => ({ key: '', limitMs: Math.min(START_MS.query, Math.max(0, giveUpAt - performance.now())) });
+    await this.checkServer(warn, limit);
     const row = keys.numberRow;
-    const known = readOnly ? undefined : await this.calls.callUnchecked(this.operations.NUMBERED, { key: row, number }, call());
+    const known = readOnly ? undefined : await this.calls.callUnchecked(this.operations.NUMBERED, { key: row, number }, limit());
     if (known !== undefined && known !== number) {
       throw new LockConfigurationError(
         `${this.dialect.store}: pool ${number} leads to a database that other processes know as ${known}. Pass the same databases in the same order ` +

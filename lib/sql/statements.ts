@@ -8,15 +8,15 @@ import { runStatement, type Replied } from './statement.js';
 /** How often a statement is sent that the server refuses because of a concurrent one. */
 const MOST_TRIES = 10;
 
-/** Which call a time limit and an error belong to. */
-export interface Call {
+/** How long a statement may take, and the key that its error names. */
+export interface StatementLimit {
   /** The key that it is about; '' for none. */
   readonly key: string;
   readonly limitMs: number;
 }
 
 /** A call of an operation, with its values in the order of the parameters. */
-export interface Request extends Call {
+export interface Request extends StatementLimit {
   readonly values: readonly unknown[];
 }
 
@@ -48,7 +48,7 @@ export class Statements {
   }
 
   /** Runs a statement that is no operation, and resolves to its rows. Rejects with a lock error. */
-  async run(statement: Sql, { key, limitMs }: Call): Promise<readonly Row[]> {
+  async run(statement: Sql, { key, limitMs }: StatementLimit): Promise<readonly Row[]> {
     try {
       return (await this.#try(statement, limitMs)).reply as readonly Row[];
     } catch (error) {

@@ -1,5 +1,5 @@
 import { LockConfigurationError, LockKeyError } from '../../lib/core/words/errors';
-import type { LockOptions } from '../../lib/core/words/call';
+import type { LockOptions } from '../../lib/core/words/call-options';
 import type { LockService } from '../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { makeLocks } from '../support/make-locks';

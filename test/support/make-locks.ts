@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/core/seam/time';
 import type { LockStore } from '../../lib/core/seam/lock-store';
-import type { OnUnavailable } from '../../lib/core/words/call';
+import type { OnUnavailable } from '../../lib/core/words/call-options';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockTelemetry } from '../../lib/core/words/lock-telemetry';
 import { checkMaxWaiters, type LockModuleOptions } from '../../lib/nest/lock-module.options';

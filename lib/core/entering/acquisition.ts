@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Call } from '../words/call.js';
+import type { CallOptions } from '../words/call-options.js';
 import { type Clock, commandLimit, type Moment, momentOf } from '../seam/time.js';
 import type { LockHolder, LockNotAcquiredError, NotAcquiredReason } from '../words/errors.js';
 import type { Frame } from './frame.js';
@@ -18,7 +18,7 @@ const NONE: readonly Lease[] = [];
 export class Acquisition {
   /** The name under which the store is registered. */
   readonly store: string;
-  readonly call: Call;
+  readonly call: CallOptions;
   readonly frame: Frame;
   readonly started: Moment;
   readonly giveUpAt: number;
@@ -37,7 +37,7 @@ export class Acquisition {
   #seen: Lease | Busy | undefined;
   #cycle: Cycle | undefined;
 
-  constructor(store: string, call: Call, frame: Frame, clock: Clock) {
+  constructor(store: string, call: CallOptions, frame: Frame, clock: Clock) {
     this.store = store;
     this.call = call;
     this.frame = frame;

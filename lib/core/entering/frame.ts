@@ -1,5 +1,5 @@
 import { callContext, CallNode } from '../calls/call-tree.js';
-import { LEAST_TTL_MS } from '../words/call.js';
+import { LEAST_TTL_MS } from '../words/call-options.js';
 import { type Duration, parseDuration } from '../words/duration.js';
 import { LockLostError, type LostReason } from '../words/errors.js';
 import type { Lease } from '../leases/lease.js';

@@ -1,11 +1,11 @@
 import type { CallNode, Keeper } from '../calls/call-tree.js';
-import type { Call } from '../words/call.js';
+import type { CallOptions } from '../words/call-options.js';
 import type { LockError, LostReason } from '../words/errors.js';
 import type { Lease } from './lease.js';
 
 /** A call on its way into its locks, as leases see it. */
 export interface Entrant {
-  readonly call: Call;
+  readonly call: CallOptions;
   readonly frame: CallNode;
   readonly obtained: readonly Lease[];
   readonly waitedMs: number;

@@ -1,4 +1,4 @@
-import type { Call } from '../words/call.js';
+import type { CallOptions } from '../words/call-options.js';
 import type { Caller } from '../words/caller.js';
 import { CallStack } from '../calls/call-stack.js';
 import { type Clock, commandLimit, type Moment, ttlUntil } from '../seam/time.js';
@@ -25,7 +25,7 @@ import type { TicketEntry } from './ticket.js';
 type LeaseState = 'wanted' | 'held' | 'overdue' | 'lingering' | 'gone' | 'lost' | 'released';
 
 /** The options of a call that its leases need. */
-type LeaseOptions = Pick<Call, 'caller' | 'ttlMs' | 'renew'>;
+type LeaseOptions = Pick<CallOptions, 'caller' | 'ttlMs' | 'renew'>;
 
 /**
  * A grant of the store to this process for a time: a hold in the lock of an owner, and the locked calls inside the

@@ -1,4 +1,4 @@
-import { LOCK_OPTIONS } from '../../core/words/call.js';
+import { LOCK_OPTIONS } from '../../core/words/call-options.js';
 import { checkOptions, type OptionNames, wrongOption } from '../../core/words/check-options.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
 import { checkKeys } from '../../core/words/lock-key.js';

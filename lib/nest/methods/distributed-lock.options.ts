@@ -1,5 +1,5 @@
 import type { Observable } from 'rxjs';
-import type { LockOptions, OnUnavailable } from '../../core/words/call.js';
+import type { LockOptions, OnUnavailable } from '../../core/words/call-options.js';
 import type { Duration } from '../../core/words/duration.js';
 import type { LockNotAcquiredError } from '../../core/words/errors.js';
 import type { UnavailableError } from '../refused-call.js';

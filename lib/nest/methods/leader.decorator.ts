@@ -1,4 +1,4 @@
-import { parseCall } from '../../core/words/call.js';
+import { parseCall } from '../../core/words/call-options.js';
 import type { LeadOptions } from '../../leader/candidate.js';
 import { checkOptions, type OptionNames } from '../../core/words/check-options.js';
 import { parseDuration } from '../../core/words/duration.js';

@@ -1,4 +1,4 @@
-import type { Call } from '../../core/words/call.js';
+import type { CallOptions } from '../../core/words/call-options.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
 import type { Lock } from '../../core/words/lock.js';
 import { EarlyValues } from './early-values.js';
@@ -31,7 +31,7 @@ export interface MethodParts {
  * A method in one application: the service of its store, and its options, unless one of them is a function of the call.
  */
 type InApplication =
-  | { readonly isOurs: true; readonly service: LockService; readonly call: Call | undefined }
+  | { readonly isOurs: true; readonly service: LockService; readonly call: CallOptions | undefined }
   | { readonly isOurs: false; readonly service: Partial<LockService> };
 
 /** A locked method, as the code that runs its calls sees it. */

@@ -1,4 +1,4 @@
-import { parseCall } from '../../core/words/call.js';
+import { parseCall } from '../../core/words/call-options.js';
 import type { DistributedLockOptions } from './distributed-lock.options.js';
 import type { WithLockOptions } from '../lock-service.options.js';
 import { askedOf, checkAnswers, throwsAll, type Answers } from '../refused-call.js';

@@ -6,7 +6,7 @@ import type { Leases } from '../../../lib/core/leases/leases';
 import { Lifecycle } from '../../../lib/core/seam/lifecycle';
 import type { HoldRecord, StoredLock } from '../../../lib/core/seam/lock-store';
 import { systemClock } from '../../../lib/core/seam/time';
-import { parseCall, type LockOptions } from '../../../lib/core/words/call';
+import { parseCall, type LockOptions } from '../../../lib/core/words/call-options';
 import { LockStoreError } from '../../../lib/core/words/errors';
 import { LOCK_CHANNEL, type LockEvent } from '../../../lib/core/words/lock-event';
 import { MemoryLockStore } from '../../../lib/memory/memory-lock-store';

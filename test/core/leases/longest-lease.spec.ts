@@ -1,5 +1,5 @@
 import { MemoryLockStore } from '../../../lib/memory/memory-lock-store';
-import type { LockOptions } from '../../../lib/core/words/call';
+import type { LockOptions } from '../../../lib/core/words/call-options';
 import { makeLocks } from '../../support/make-locks';
 import { playTime } from '../../support/virtual-time';
 import { saying } from '../../support/saying';

@@ -10,7 +10,7 @@ import { makeTickets, enterTickets } from '../../../lib/nest/current-tickets';
 import type { LockService } from '../../../lib/nest/lock.service';
 import { LOCK_CHANNEL, type LockEvent } from '../../../lib/core/words/lock-event';
 import type { HoldRecord } from '../../../lib/core/seam/lock-store';
-import { parseCall, type LockOptions } from '../../../lib/core/words/call';
+import { parseCall, type LockOptions } from '../../../lib/core/words/call-options';
 import { MemoryLockStore } from '../../../lib/memory/memory-lock-store';
 import { makeLocks } from '../../support/make-locks';
 import { until } from '../../support/until';

@@ -75,7 +75,7 @@ export const LOCK_OPTIONS: OptionNames<LockOptions> = {
 };
 
 /** A call's options, checked and complete. Durations in milliseconds. */
-export interface Call {
+export interface CallOptions {
   readonly ttlMs: number;
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
@@ -101,7 +101,7 @@ export interface CallDefaults {
 }
 
 /** Checks a call's options against the module's defaults; throws `LockConfigurationError` that names `site`. */
-export function parseCall(options: LockOptions, defaults: CallDefaults, site: string, skips = false): Call {
+export function parseCall(options: LockOptions, defaults: CallDefaults, site: string, skips = false): CallOptions {
   const { ttl, wait, signal, renew, maxHold, minHold, onUnavailable, reentry, ticket, by, name } = options;
   checkKinds(options, site);
   const call = {
