@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { jest } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
+import type { LockNotAcquiredError } from '../../lib/core/words/errors';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { until } from '../support/until';
@@ -146,6 +147,18 @@ describe("a server's clock that is set back", () => {
       fences.push(await locks.withLock('k', { wait: 20_000 }, ({ fence }) => fence));
     }
     expect(fences).toEqual([...new Set(fences)].toSorted((first, second) => first - second));
+  });
+
+  test('changes nothing in for how long others see the holder, though its fence is ahead of the clock', async () => {
+    const fence = await locks.withLock('k', (lock) => lock.fence);
+    clock.set(-HOUR_MS);
+    await locks.withLock('k', async (lock) => {
+      // The fence is ahead of the clock, and the time of the grant is the clock's.
+      expect(lock.fence).toBeGreaterThan(fence);
+      await sleep(300);
+      const refused = (await other.acquire('k', { wait: 0 }).catch((error: unknown) => error)) as LockNotAcquiredError;
+      expect(refused.holder?.heldMs).toBeGreaterThan(250);
+    });
   });
 });
 

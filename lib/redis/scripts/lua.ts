@@ -202,7 +202,7 @@ if turn then
   redis.call('DEL', lock)
   redis.call('ZREM', queue, place)
 end
-local since = string.sub(given, 1, -4)
+local since = ms
 ${STORE_GRANT}
 if given ~= wanted then
   return given .. ' ' .. ms
