@@ -4,7 +4,10 @@ import type { PostgresClient } from './postgres-pool.js';
 /** How long a connection may take to answer the statements of its last user, in milliseconds. */
 const SETTLE_MS = 1_000;
 
-/** Whether the connection is inside a transaction, as far as its answers until now say. */
+/**
+ * Whether the last answer of the server showed an open transaction. A client that cannot say so counts as outside of
+ * one.
+ */
 export function isInside(client: PostgresClient): boolean {
   return (client.getTransactionStatus?.() ?? 'I') !== 'I';
 }

@@ -8,7 +8,7 @@ interface SqlTypes {
   'boolean[]': readonly boolean[];
   'VARBINARY(2048)': string | Buffer;
   MEDIUMBLOB: string | Buffer | null;
-  /** The character set is named, since that of the database could have two bytes for each letter. */
+  /** The type names utf8mb4: the default character set of the database may store each letter in two bytes. */
   'LONGTEXT CHARACTER SET utf8mb4': string;
   BIGINT: number;
   BOOLEAN: boolean;

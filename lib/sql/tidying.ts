@@ -31,7 +31,7 @@ export class Tidying {
     this.#isStopped = false;
   }
 
-  /** A release that is answered later starts nothing: the pool may have ended. */
+  /** Stops the timer. No later release starts it again, since the pool may have ended. */
   stop(): void {
     this.#isStopped = true;
     clearTimeout(this.#timer);

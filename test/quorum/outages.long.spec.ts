@@ -76,7 +76,7 @@ async function useAll(): Promise<number> {
   return next.fence;
 }
 
-describe('any two servers away', () => {
+describe('any two of five servers away, a minority,', () => {
   test.each([
     ['stopped', STOPPED],
     ['unreachable', UNREACHABLE],

@@ -251,7 +251,7 @@ describe('access control', () => {
   });
 
   const needed = RIGHTS.filter((right) => !['+publish', '+subscribe', '+ping', '+info'].includes(right));
-  testInWorld('without any other right the start fails with an error that names it', async (world) => {
+  testInWorld('a user without any other right (NOPERM) cannot start: the error names it', async (world) => {
     const { server } = world;
     for (const right of needed) {
       const failure = connectAs(world, ...PLACES, ...RIGHTS.filter((other) => other !== right)).catch((error: Error) => error);

@@ -562,7 +562,7 @@ export function lockingSuite(place: () => StorePlace, kind: StoreKind): void {
     expect(fenceOfA).toBeGreaterThan(fence);
   });
 
-  beside('a ticket enters the running lock from elsewhere, and the lock is free when both have left', async ({ locks, key }) => {
+  beside('a ticket enters the running lock as from another process, and the lock is free when both have left', async ({ locks, key }) => {
     const elsewhere = makeLocks(await connectTo(place()));
     let inside: Promise<void> | undefined;
     let leave = (): void => undefined;

@@ -14,8 +14,8 @@ const SLACK_MS = 250;
 const AHEAD_MS = 20;
 
 /**
- * Runs `given`, which gives the lock a lease of `ttlMs`, and expects that nearly all of the lease is left but for the
- * time that has passed since.
+ * Runs `given`, which sets a lease of `ttlMs`. Then expects that the rest of the lease is `ttlMs` less the time that
+ * `given` took.
  */
 async function expectLeft(trial: Trial, ttlMs: number, given: () => Promise<void>): Promise<void> {
   const givenAt = performance.now();

@@ -23,7 +23,10 @@ export interface EnteringParts {
   readonly events: EntryEvents;
 }
 
-/** Gets the events of calls on their way into their locks. It only looks. */
+/**
+ * Gets the events of calls on their way into their locks. Failures and answers of the store also begin and end outages
+ * (`Outages`), which hold calls back.
+ */
 export interface EntryEvents {
   queued(lease: Lease, behind: number): void;
   busy(lease: Lease, busy: Busy, waits: boolean): void;

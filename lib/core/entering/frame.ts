@@ -23,8 +23,9 @@ export class Frame extends CallNode {
   /** The leases on the keys that were taken so far, in the order of the keys. */
   #taken: readonly Lease[] = NONE;
   #waitedMs = 0;
-  /** The handle of a body. The one that `acquire()` gave is not referred to, so that its loss is seen. */
+  /** The handle that the body gets. */
   #bodyHandle: Lock | undefined;
+  /** The handle that `acquire()` gave, held weakly: `Handles` reports one that was collected before its release. */
   #givenHandle: WeakRef<Lock> | undefined;
   #isReleased = false;
   #running = 0;
@@ -181,9 +182,9 @@ export class Frame extends CallNode {
   }
 
   /**
-   * Sets the run of the body, which limits its caller's wait after a loss; undefined once the body has ended. The run
-   * has a promise, and Node keeps with a promise the context in which it was made: each frame would keep the frame that
-   * its call was made inside of.
+   * Sets the run of the body, which limits its caller's wait after a loss; undefined once the body has ended. Node
+   * keeps with the promise of a run the context in which the run was made: a frame that kept its run would keep the
+   * frame around it in memory.
    */
   runsBody(bodyRun: Pick<BodyRun<unknown>, 'notified'> | undefined): void {
     this.#bodyRun = bodyRun;

@@ -20,7 +20,7 @@ import type { TicketEntry } from './ticket.js';
  * | `lingering` | its code has ended, and `minHold` keeps the lock | `gone`, `lost`, `released` |
  * | `gone` | the store no longer has the lock, and the code is to be notified | `lost`, `released` |
  * | `lost` | it ended before its code did; the code was notified | |
- * | `released` | its code ended first; its release was sent, or it serves the next call | `lost` (gone at release) |
+ * | `released` | its code ended first; it is released, or the next lease has its hold | `lost` (gone at release) |
  */
 type LeaseState = 'wanted' | 'held' | 'overdue' | 'lingering' | 'gone' | 'lost' | 'released';
 

@@ -143,7 +143,7 @@ export class Line implements WaitingLine {
     this.#result = result;
   }
 
-  /** The result that the contender begins with, once; undefined where the contender asks the store itself. */
+  /** Takes the result that is ready for the contender. Where there is none any more, the contender asks the store. */
   takeResult(): AttemptResult | Promise<AttemptResult> | undefined {
     const result = this.#result;
     this.#result = undefined;

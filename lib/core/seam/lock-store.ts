@@ -40,7 +40,7 @@ export interface HoldRecord {
   readonly ttlMs: number;
   /**
    * How long the store may take to answer, in milliseconds; not always a whole number. Core stops waiting shortly after
-   * that.
+   * that, unless the store `keepsLimits`.
    */
   readonly limitMs: number;
   /**

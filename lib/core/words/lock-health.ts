@@ -110,7 +110,10 @@ export interface LockHealth extends StoreHealth {
   readonly leastMarginMs?: number | undefined;
 }
 
-/** How far the clock of a server may be off whose replicas keep absolute expiry times, in milliseconds. */
+/**
+ * How wrong the clock of a server may be, in milliseconds, where the server has replicas: they keep the times at which
+ * leases end.
+ */
 const MOST_SKEW_MS = 1_000;
 
 /** Whether as many of the servers answered as the store needs. */

@@ -179,9 +179,9 @@ export class TurnWatch {
   }
 
   /**
-   * Notifies the place that has its turn. Where the lock is free, this is the first place of the queue; if that place
-   * is not in this process, or the process is no longer in the queue, all its places of the key are notified. Answers
-   * whether the lock was handed over to a place that was not notified yet.
+   * Notifies the place whose turn it is. A free lock is the turn of the first place in the queue. If that place is in
+   * another process, or this process is no longer in the queue, all places of this process for the key are notified.
+   * Answers whether a place had not been notified of its reservation before.
    */
   #notify(row: Row, leftMs: number): boolean {
     const key = this.#context.keys.key(row['name'] as Buffer);

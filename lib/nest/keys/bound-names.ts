@@ -14,7 +14,7 @@ export interface BoundName extends Way {
   readonly name: string;
 }
 
-/** The names that a parameter or variable binds: one, or all of its pattern. */
+/** The names that a parameter or variable declares: one for `a`, several for `{ a, b }`. */
 export function boundNames(pattern: Pattern | null, way: Way = { path: [], hasDefault: false }): BoundName[] {
   switch (pattern?.type) {
     case 'Identifier':

@@ -30,10 +30,14 @@ export interface DistributedLockOptions<
    */
   key: string | OfCall<Self, Args, string | readonly string[]>;
   /**
-   * How long the lease outlives a crashed process; at least 100 ms. Default, also of a function: the module's, `'10s'`.
+   * How long the lease outlives a crashed process; at least 100 ms. Default, also where a function returns undefined:
+   * the module's, `'10s'`.
    */
   ttl?: Duration | OfCall<Self, TimeArgs, Duration | undefined> | undefined;
-  /** How long the call queues before it gives up; 0: not at all. Default, also of a function: the module's, `'5s'`. */
+  /**
+   * How long the call queues before it gives up; 0: not at all. Default, also where a function returns undefined: the
+   * module's, `'5s'`.
+   */
   wait?: Duration | OfCall<Self, TimeArgs, Duration | undefined> | undefined;
   /** Ends the wait when it aborts, so that the body never runs for a client that has gone. Does not end the body. */
   signal?: AbortSignal | OfCall<Self, SignalArgs, AbortSignal | undefined> | undefined;

@@ -27,7 +27,7 @@ export interface SurveyOptions {
   readonly incidentsMs?: number | undefined;
 }
 
-/** The answers of one process so far, by the number of the part. */
+/** A process sends its answer in numbered parts: those that have arrived, by number. */
 type Heard = Map<number, RollAnswer>;
 
 /**

@@ -253,7 +253,7 @@ export class Member {
     }, ms).unref();
   }
 
-  /** Warns of a reason that is found twice in a row: another process may just be changing it. */
+  /** Warns when two checks in a row find the same reason. After one, another process may be about to change it. */
   #warnOf(session: Session): void {
     const verdict = this.counts ? undefined : this.#members.verdict(this);
     const { detail } = this.#refusal ?? {};

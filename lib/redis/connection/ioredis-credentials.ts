@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from './connection.js';
 import { readCredentials, type CredentialsFunction, type RedisCredentials } from './credentials.js';
 
-/** Where options of ioredis have user and password from, each time that they are read. */
+/** Returns the current user and password. The options of ioredis call it each time that they are read. */
 export type CurrentOptions = () => Readonly<Record<string, unknown>> | undefined;
 
 const NAMES = ['username', 'password', 'sentinelUsername', 'sentinelPassword'] as const;

@@ -5,8 +5,8 @@ import { slotTag } from './slot-tags.js';
 const UNSAFE = /[%{}\u0000-\u001f\u007f]/g;
 
 /**
- * The names of a store's keys and channels. The kind comes before user text, and the key is framed, so that a lock's
- * keys share one slot.
+ * The names of a store's keys and channels: prefix, kind, then the key in braces, so that the Redis keys of a lock
+ * share one slot.
  */
 export class RedisKeys {
   readonly prefix: string;

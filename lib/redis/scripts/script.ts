@@ -32,7 +32,7 @@ export interface BatchableScript extends Script {
   readonly args: number;
   /** The Lua source that declares the locals that the commands of a batch share. */
   readonly shared: string;
-  /** The Lua source of the script, where its KEYS come after `k` others, and its ARGV after `a` others. */
+  /** The Lua source for a batch: the KEYS of the command begin after the first `k`, its ARGV after the first `a`. */
   readonly lua: string;
 }
 
