@@ -108,7 +108,7 @@ export class Locks {
     const trials = new Trials({ store, lifecycle, reporter });
     const releases = new BackgroundReleases(store, clock, lifecycle);
     const lines = new Lines(store, clock, releases, lifecycle.closed);
-    outages.followedBy(
+    outages.onChange(
       () => {
         trials.begin();
         lines.holdBack();

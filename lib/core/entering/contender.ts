@@ -44,8 +44,8 @@ export class Contender {
         }
         if (result.outcome === 'granted' || result.outcome === 'late') {
           isUnknown = false;
-          releases.abandon(lease);
-          lease.renewIdentity();
+          releases.release(lease);
+          lease.changeId();
         } else {
           isUnknown ||= result.outcome === 'failed' && result.error.unknown;
         }
@@ -54,7 +54,7 @@ export class Contender {
       }
     } finally {
       if (isUnknown) {
-        releases.abandon(lease);
+        releases.release(lease);
       }
       lifecycle.end();
     }
@@ -78,7 +78,7 @@ export class Contender {
 
   #ask(lease: Lease, { call, answerBy }: Acquisition, line: Line | undefined): Promise<AttemptResult> {
     const { store, clock, lines } = this.#parts;
-    const place = line && lines.ask(line, lease, call.waitMs > 0);
+    const place = line && lines.prepare(line, lease, call.waitMs > 0);
     return attempt<AttemptResult>(store, lease, clock, momentOf(clock), answerBy, place, (result) => result, failed);
   }
 

@@ -92,7 +92,7 @@ export class Entrance {
       clock,
       acquisition.started,
       acquisition.answerBy,
-      lines.ask(line, lease, call.waitMs > 0),
+      lines.prepare(line, lease, call.waitMs > 0),
       (result) => this.#answered(result, lease, line, acquisition, listener),
       (error) => {
         lines.endTurn(line);
@@ -148,7 +148,7 @@ export class Entrance {
       this.#refuse(refusal, acquisition, listener);
       return;
     }
-    this.#parts.leases.limit(acquisition);
+    this.#parts.leases.limitHold(acquisition);
     acquisition.frame.entered(now - acquisition.started.monotonic);
     this.#ended(acquisition, undefined);
     listener.entered();

@@ -34,7 +34,7 @@ export class BackgroundReleases {
    * Repeats the release until the store answers, or the lease that it could have granted is over; longer where others
    * may be in the lock. `unanswered`: a release was sent already.
    */
-  abandon(lease: Lease, unanswered = false): void {
+  release(lease: Lease, unanswered = false): void {
     const { ttlMs, isShared } = lease;
     const record = lease.record();
     const forMs = LATEST_MS + (isShared ? Math.max(ttlMs, SHARED_MS) : ttlMs);

@@ -88,7 +88,7 @@ export class LeaseTerm {
   }
 
   /** From now on `maxHold` and `minHold` count. */
-  limit(maxHoldMs: number, minHoldMs: number): void {
+  limitHold(maxHoldMs: number, minHoldMs: number): void {
     const now = this.#clock.monotonic();
     this.#maxHoldAt = now + maxHoldMs;
     this.#minHoldAt = now + minHoldMs;
@@ -114,7 +114,7 @@ export class LeaseTerm {
   }
 
   /** Whether the lease is renewed from now on. */
-  renews(isRenewed: boolean, now: number): void {
+  setRenewed(isRenewed: boolean, now: number): void {
     this.#renewAt = isRenewed ? this.#nextRenewal(now) : Infinity;
   }
 
@@ -138,8 +138,9 @@ export class LeaseTerm {
     return isKept && !this.#isRenewing && (hasJumped ? this.#deadline < Infinity : this.#renewAt - this.#grantedMs / 30 <= now);
   }
 
-  renewalSent(isSent = true): void {
-    this.#isRenewing = isSent;
+  /** Whether a renewal is on its way. */
+  setRenewing(isRenewing: boolean): void {
+    this.#isRenewing = isRenewing;
   }
 
   /**

@@ -146,7 +146,7 @@ export class Lease extends Hold {
     const ttlMs = lingering ? ttlUntil(Math.max(0, this.term.minHoldAt - now)) : this.term.isRenewed ? this.#ttlMs : fixedMs;
     // The store knows which call was granted the lock. It does not know which call the lease serves since, nor who is
     // in the lock by a ticket.
-    return this.recordFor(ttlMs, this.limitMs, lingering, this.isServed || this.isShared ? this.caller.by : '');
+    return this.recordFor(ttlMs, this.limitMs, lingering, this.isTakenOver || this.isShared ? this.caller.by : '');
   }
 
   /** Asks for a fence for itself and one for each of so many calls behind it, unless it has asked before. */
@@ -166,7 +166,7 @@ export class Lease extends Hold {
       this.#servesSince = this.#acquiredAt;
     }
     this.term.extend(sent, expires ? this.#ttlMs : Infinity);
-    this.term.renews(this.#renews && expires, this.#acquiredAt);
+    this.term.setRenewed(this.#renews && expires, this.#acquiredAt);
   }
 
   /**
@@ -190,7 +190,7 @@ export class Lease extends Hold {
   serve(next: Lease): { readonly fence: number; readonly sent: Moment } {
     next.takeOver(this);
     next.#servesSince = this.#servesSince;
-    next.term.renewalSent(this.term.isRenewing);
+    next.term.setRenewing(this.term.isRenewing);
     this.#successor = this.term.isRenewing ? next : undefined;
     this.#state = 'released';
     return { fence: next.fence, sent: this.term.sent };
@@ -239,7 +239,7 @@ export class Lease extends Hold {
    * unknown. Gives the lease that the answer was for.
    */
   renewalAnswered(held: boolean | undefined, record: HoldRecord, sent: Moment): Lease {
-    this.term.renewalSent(false);
+    this.term.setRenewing(false);
     const successor = this.#successor;
     if (successor) {
       this.#successor = undefined;

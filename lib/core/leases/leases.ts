@@ -74,12 +74,12 @@ export class Leases {
   }
 
   /** The call has all its locks: from here on `maxHold` and `minHold` count. */
-  limit({ call, obtained }: Entrant): void {
+  limitHold({ call, obtained }: Entrant): void {
     if (call.maxHoldMs === Infinity && call.minHoldMs === 0) {
       return;
     }
     for (const lease of obtained) {
-      lease.term.limit(call.maxHoldMs, call.minHoldMs);
+      lease.term.limitHold(call.maxHoldMs, call.minHoldMs);
       this.#renewer.hasten(lease);
     }
   }
@@ -99,7 +99,7 @@ export class Leases {
     }
     const { lines, releases } = this.#parts;
     const loss = this.#end(lease, cause === 'expired' ? whyExpired(lease) : cause);
-    releases.abandon(lease);
+    releases.release(lease);
     if (!lease.isJoined) {
       lines.endTurn(lines.lineOf(lease.key));
     }
@@ -165,7 +165,7 @@ export class Leases {
    */
   async shutdown(): Promise<void> {
     const { expires } = this.#parts.store;
-    const kept = [...this.#lingering.keys()].map((lease) => (expires ? this.#keep(lease) : this.#release(lease, undefined)));
+    const kept = [...this.#lingering.keys()].map((lease) => (expires ? this.#linger(lease) : this.#release(lease, undefined)));
     const ended = this.running.map((lease) => this.#interrupt(lease));
     await Promise.all([...kept, ...ended]);
     this.#renewer.stop();
@@ -213,7 +213,7 @@ export class Leases {
       },
       (error: unknown) => {
         events.releaseFailed(lease, asLockError(error, lease.key));
-        releases.abandon(lease, true);
+        releases.release(lease, true);
         this.#released(exchanged ? undefined : line);
       },
     );
@@ -245,7 +245,7 @@ export class Leases {
   }
 
   /** Leaves a lock taken for the rest of its `minHold`, without renewals. */
-  async #keep(lease: Lease): Promise<void> {
+  async #linger(lease: Lease): Promise<void> {
     const { store, clock, events } = this.#parts;
     const record = lease.renewal(clock.monotonic());
     this.#forget(lease);

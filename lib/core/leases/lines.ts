@@ -114,7 +114,7 @@ export class Lines implements TurnListener {
    * Notes that the contender asks the store now; `attempt` sends the command. Answers the place where the contender may
    * queue: none for a call that does not wait, which takes no other process's turn.
    */
-  ask(line: Line, lease: Lease, waits: boolean): Place | undefined {
+  prepare(line: Line, lease: Lease, waits: boolean): Place | undefined {
     const place = waits ? (line.place ?? this.#newPlace()) : undefined;
     line.asks(place);
     this.#askFor(lease, line.waiting);

@@ -165,7 +165,7 @@ export class Renewer {
     for (const lease of this.#leases.running) {
       if (lease.state === 'lingering' && now >= lease.term.deadline) {
         // Nothing is left to renew, and its code has ended; its own timer still releases it.
-        lease.term.renews(false, now);
+        lease.term.setRenewed(false, now);
       } else if (lease.term.needsRenewal(now, hasJumped)) {
         due.push(lease);
       }
@@ -219,7 +219,7 @@ export class Renewer {
   async #renew(batch: readonly Lease[], sent: Moment): Promise<void> {
     const records = batch.map((lease) => lease.renewal(sent.monotonic));
     for (const lease of batch) {
-      lease.term.renewalSent();
+      lease.term.setRenewing(true);
     }
     const [first] = batch as readonly [Lease];
     let held: (boolean | undefined)[] | undefined;

@@ -36,7 +36,7 @@ export class Outages {
   }
 
   /** Calls `attemptFailed` for each attempt that fails, and `answered` where an answer ends an outage. */
-  followedBy(attemptFailed: () => void, answered: () => void): void {
+  onChange(attemptFailed: () => void, answered: () => void): void {
     this.#onAttemptFailed = attemptFailed;
     this.#onAnswered = answered;
   }

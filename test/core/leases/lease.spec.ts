@@ -28,7 +28,7 @@ describe('a lease that serves the next call while a renewal is on its way', () =
   test.each([false, true])('passes the answer on: held is %s before the call had it', (held) => {
     const [first, next] = [granted(), wanted()];
     const [record, sent] = [first.renewal(clock.now), momentOf(clock)];
-    first.term.renewalSent();
+    first.term.setRenewing(true);
     const { fence, sent: grantedAt } = first.serve(next);
     expect(first.renewalAnswered(held, record, sent)).toBe(next);
     next.start(fence, grantedAt, true);
@@ -39,7 +39,7 @@ describe('a lease that serves the next call while a renewal is on its way', () =
 
   test('is not asked for the renewal again by the call that has it now', () => {
     const [first, next] = [granted(), wanted()];
-    first.term.renewalSent();
+    first.term.setRenewing(true);
     const { fence, sent } = first.serve(next);
     next.start(fence, sent, true);
     clock.now += TTL_MS / 2;

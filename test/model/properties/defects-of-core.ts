@@ -99,9 +99,9 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/entering/contender.ts',
-        from: `          releases.abandon(lease);
-          lease.renewIdentity();`,
-        to: '          lease.renewIdentity();',
+        from: `          releases.release(lease);
+          lease.changeId();`,
+        to: '          lease.changeId();',
       },
     ],
   },
