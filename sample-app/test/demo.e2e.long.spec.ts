@@ -7,6 +7,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { SOURCES } from '../../scripts/entry-points.mjs';
 import { until } from '../../test/support/until';
 import { SHARED_PLACES, type TestPlace } from './lock-places.js';
 
@@ -17,12 +18,7 @@ async function bundleDemo(): Promise<string> {
   await build({
     entryPoints: ['sample-app/src/demo/main.ts', 'sample-app/src/demo/worker.ts'],
     tsconfig: 'sample-app/tsconfig.json',
-    alias: {
-      'nestjs-distributed-lock/mysql': './lib/mysql/index.ts',
-      'nestjs-distributed-lock/page': './console/page/index.ts',
-      'nestjs-distributed-lock/postgres': './lib/postgres/index.ts',
-      'nestjs-distributed-lock': './lib/index.ts',
-    },
+    alias: Object.fromEntries(Object.entries(SOURCES).map(([name, source]) => [name, `./${source}`])),
     packages: 'external',
     bundle: true,
     splitting: true,

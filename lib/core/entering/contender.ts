@@ -45,7 +45,7 @@ export class Contender {
         if (result.outcome === 'granted' || result.outcome === 'late') {
           isUnknown = false;
           releases.release(lease);
-          lease.changeId();
+          lease.newId();
         } else {
           isUnknown ||= result.outcome === 'failed' && result.error.unknown;
         }

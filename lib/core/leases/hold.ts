@@ -127,7 +127,7 @@ export class Hold extends Link {
   }
 
   /** Whether the store granted it to an earlier call, whose lease serves the present call. */
-  get isTakenOver(): boolean {
+  get isReused(): boolean {
     return this.#fence !== this.#storedFence && !this.isJoined;
   }
 
@@ -145,7 +145,7 @@ export class Hold extends Link {
    * A released hold never comes in again, so the next attempt is another hold. A joined hold keeps its fences: they
    * name the lock it joined.
    */
-  changeId(): void {
+  newId(): void {
     this.#id = Hold.#nextId(this.#owner);
     this.#unanswered = 0;
     if (!this.isJoined) {

@@ -146,7 +146,7 @@ export class Lease extends Hold {
     const ttlMs = lingering ? ttlUntil(Math.max(0, this.term.minHoldAt - now)) : this.term.isRenewed ? this.#ttlMs : fixedMs;
     // The store knows which call was granted the lock. It does not know which call the lease serves since, nor who is
     // in the lock by a ticket.
-    return this.recordFor(ttlMs, this.limitMs, lingering, this.isTakenOver || this.isShared ? this.caller.by : '');
+    return this.recordFor(ttlMs, this.limitMs, lingering, this.isReused || this.isShared ? this.caller.by : '');
   }
 
   /** Asks for a fence for itself and one for each of so many calls behind it, unless it has asked before. */

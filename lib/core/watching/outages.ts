@@ -27,8 +27,8 @@ export class Outages {
   /** The number of outages that no line has reported. */
   #untold = 0;
   #isTold = false;
-  #onAttemptFailed: () => void = () => undefined;
-  #onAnswered: () => void = () => undefined;
+  #onAttemptFailed!: () => void;
+  #onAnswered!: () => void;
 
   constructor(availability: Availability, clock: Clock) {
     this.#availability = availability;

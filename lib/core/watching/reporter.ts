@@ -79,7 +79,7 @@ export class Reporter implements LeaseEvents, EntryEvents {
 
   /** A call has the lock: the store granted it, or the lease of the call before serves this call. */
   acquired(lease: Lease, entrant: Entrant): void {
-    if (!lease.isTakenOver) {
+    if (!lease.isReused) {
       this.#answered(lease, true);
     }
     const { waitedMs, hasWaited } = entrant;

@@ -19,7 +19,7 @@ type Recorded = Omit<EndedCall, 'process' | 'agoMs' | 'id' | 'instead'> & {
 type Granted = EventOfLock & { readonly fence: number };
 
 /** The times of a lease: when its call got it, and since when its process has had the grant. */
-type Served = Partial<Pick<Lease, 'acquiredAt' | 'isTakenOver' | 'servesSince'>>;
+type Served = Partial<Pick<Lease, 'acquiredAt' | 'isReused' | 'servesSince'>>;
 
 /** Keeps the calls of this process that ended last, for whoever looks later. */
 export class FlightRecorder {
@@ -111,8 +111,8 @@ export class FlightRecorder {
   }
 }
 
-function servedMsOf({ acquiredAt = 0, isTakenOver = false, servesSince = 0 }: Served): number | undefined {
-  return isTakenOver ? Math.round(acquiredAt - servesSince) : undefined;
+function servedMsOf({ acquiredAt = 0, isReused = false, servesSince = 0 }: Served): number | undefined {
+  return isReused ? Math.round(acquiredAt - servesSince) : undefined;
 }
 
 function callOf({ key, name, site, description }: EventOfLock): Pick<EndedCall, 'key' | 'name' | 'site' | 'description'> {

@@ -100,8 +100,8 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
       {
         file: 'lib/core/entering/contender.ts',
         from: `          releases.release(lease);
-          lease.changeId();`,
-        to: '          lease.changeId();',
+          lease.newId();`,
+        to: '          lease.newId();',
       },
     ],
   },
