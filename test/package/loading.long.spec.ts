@@ -44,7 +44,7 @@ describe('one import brings into a bundle at most', () => {
     ['RedisLockStore', 66],
     ['LockModule', 126],
     ['DistributedLock', 246],
-    ['*', 367],
+    ['*', 335],
   ])('for %s %i KiB', async (name, mostKib) => {
     const { bytes } = await bundled(name);
     expect(bytes / 1_024).toBeLessThan(mostKib);

@@ -88,7 +88,7 @@ function markOf(given: LeaderOptions, method: string | symbol, site: string): Le
   return { method, site, store, key, options: { ttl, pause, name, by: site } };
 }
 
-/** Throws `LockConfigurationError` if the caller does not pass the leader's lock, as `@Cron` would call the method. */
+/** Throws `LockConfigurationError` if the caller does not pass the leader's lock: `@Cron`, for example, passes none. */
 function checkLock(lock: unknown, { site, key }: LeaderMark): void {
   const keys: unknown = (lock as Partial<Lock> | null | undefined)?.keys;
   if (!Array.isArray(keys) || !keys.includes(key)) {
