@@ -1,90 +1,32 @@
 import 'reflect-metadata';
-import { jest } from '@jest/globals';
-import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
-import {
-  Catch,
-  Controller,
-  Get,
-  HttpException,
-  Inject,
-  Logger,
-  Param,
-  Res,
-  Sse,
-  UseFilters,
-  type ArgumentsHost,
-  type DynamicModule,
-  type ExceptionFilter,
-  type INestApplication,
-  type MessageEvent,
-  type Type,
-} from '@nestjs/common';
+import { Catch, HttpException, Inject, UseFilters, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
-import { Args, Field, GraphQLModule, ObjectType, Query, ResolveField, Resolver } from '@nestjs/graphql';
-import { MercuriusDriver, type MercuriusDriverConfig } from '@nestjs/mercurius';
-import { ClientProxyFactory, MessagePattern, Transport, type ClientOptions, type MicroserviceOptions } from '@nestjs/microservices';
+import { ClientProxyFactory, Transport, type ClientOptions, type MicroserviceOptions } from '@nestjs/microservices';
 import { ExpressAdapter } from '@nestjs/platform-express';
-import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { WsAdapter } from '@nestjs/platform-ws';
 import { Test } from '@nestjs/testing';
 import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
-import { LockConfigurationError, LockError, LockExceptionFilter, LockModule, LockService, MemoryLockStore } from 'nestjs-distributed-lock';
+import { LockConfigurationError, LockError, LockExceptionFilter, LockModule, MemoryLockStore } from 'nestjs-distributed-lock';
 import { once, type EventEmitter } from 'node:events';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
-import { hostname } from 'node:os';
 import { inspect } from 'node:util';
-import { defaultIfEmpty, firstValueFrom, type Observable } from 'rxjs';
+import { firstValueFrom } from 'rxjs';
 import request from 'supertest';
 import { Orders } from '../readme/client-signal';
 import { NatsServer } from '../support/nats-server';
 import { NEST_MAJOR, prepareForMiddleware } from '../support/nest-major';
 import { freePort, RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
-import { CODES, KINDS, secretsIn, STATUSES, Vault, vaultStores, type Kind } from '../support/vault';
+import { CODES, KINDS, secretsIn, STATUSES, Vault, type Kind } from '../support/vault';
+import { expectFullLog, FILTERS, keepLogs, logged, start } from '../support/vault-application';
 
 interface Socket extends EventEmitter {
   send(text: string): void;
   terminate(): void;
 }
 const { WebSocket } = createRequire(import.meta.url)('ws') as { WebSocket: new (url: string) => Socket };
-
-/** The response of Express, or the response of Fastify around it. */
-type BegunResponse = { write(text: string): void } & { readonly raw?: { write(text: string): void } };
-
-@Controller()
-class Requests {
-  constructor(@Inject(Vault) private readonly vault: Vault) {}
-  @Get('fail/:kind')
-  fail(@Param('kind') kind: Kind): Promise<string> {
-    return this.vault.fail(kind);
-  }
-  @Get('begun')
-  async begun(@Res() response: BegunResponse): Promise<void> {
-    (response.raw ?? response).write('[');
-    await this.vault.busy('1');
-  }
-  @Get('skipped')
-  skipped(): Observable<string> {
-    return this.vault.skipped('1');
-  }
-  @Get('answered')
-  answered(): Observable<string | undefined> {
-    return this.vault.skipped('1').pipe(defaultIfEmpty(undefined));
-  }
-  @Sse('watch')
-  watch(): Observable<MessageEvent> {
-    return this.vault.watch('3');
-  }
-  @MessagePattern('fail')
-  message(kind: Kind): Promise<string> {
-    return this.vault.fail(kind);
-  }
-}
-
-@Controller()
-@UseFilters(LockExceptionFilter)
-class FilteredRequests extends Requests {}
 
 @WebSocketGateway({ path: '/' })
 class Gateway {
@@ -99,97 +41,12 @@ class Gateway {
 @UseFilters(LockExceptionFilter)
 class FilteredGateway extends Gateway {}
 
-@ObjectType()
-class Account {
-  @Field(() => String)
-  id!: string;
-}
-
-@Resolver(() => Account)
-class Accounts {
-  constructor(@Inject(Vault) private readonly vault: Vault) {}
-  @Query(() => String, { nullable: true })
-  fail(@Args('kind', { type: () => String }) kind: Kind): Promise<string> {
-    return this.vault.fail(kind);
-  }
-  @Query(() => Account)
-  account(): Account {
-    return { id: '1' };
-  }
-  /** Nest runs no filter here. */
-  @ResolveField(() => String, { nullable: true })
-  balance(): Promise<string> {
-    return this.vault.busy('1');
-  }
-}
-
-const logged: string[] = [];
-const log = (...args: unknown[]): void => args.forEach((one) => void logged.push(inspect(one)));
-const LOGGER = { log, error: log, warn: log, debug: log, verbose: log, fatal: log };
-const applications: INestApplication[] = [];
 const brokers: (NatsServer | RedisServer)[] = [];
-const nodeEnv = process.env['NODE_ENV'];
 
-beforeEach(() => {
-  logged.length = 0;
-  Logger.overrideLogger(LOGGER);
-});
+keepLogs();
 afterEach(async () => {
-  process.env['NODE_ENV'] = nodeEnv;
-  await Promise.all(applications.splice(0).map((application) => application.close()));
   await Promise.all(brokers.splice(0).map((broker) => broker.stop()));
-  Logger.overrideLogger(true);
-  jest.restoreAllMocks();
 });
-
-interface Parts {
-  readonly filtered?: boolean;
-  readonly graphql?: DynamicModule;
-  readonly more?: readonly Type[];
-  readonly providers?: readonly { provide: string; useClass: Type }[];
-}
-
-/** An application whose lock is busy, on a real server. */
-async function start(
-  adapter: ExpressAdapter | FastifyAdapter,
-  { filtered = false, graphql, more = [], providers = [] }: Parts = {},
-  configure: (application: INestApplication) => unknown = () => undefined,
-): Promise<INestApplication> {
-  const module = await Test.createTestingModule({
-    imports: [LockModule.forRoot({ stores: vaultStores() }), ...(graphql ? [graphql] : [])],
-    controllers: [filtered ? FilteredRequests : Requests],
-    providers: [Vault, ...(graphql ? [Accounts] : []), ...more, ...providers],
-  }).compile();
-  const application = module.createNestApplication(adapter, { logger: LOGGER });
-  applications.push(application);
-  if (filtered) {
-    application.useGlobalFilters(new LockExceptionFilter());
-  }
-  await configure(application);
-  await application.init();
-  if (adapter instanceof FastifyAdapter) {
-    await (application as NestFastifyApplication).getHttpAdapter().getInstance().ready();
-  }
-  await module.get(LockService).acquire('secret-key:1', { by: 'Vault.holder' });
-  return application;
-}
-
-const FILTERS = [
-  ['without the filter', false],
-  ['with the filter', true],
-] as const;
-
-/** The log has every fact. */
-function expectFullLog(kind: Kind): void {
-  const told = logged.join('\n');
-  expect(told).toContain(kind === 'key' ? 'Vault.busy: ' : '"secret-key');
-  if (kind === 'busy') {
-    expect(told).toContain(`it is held by ${hostname()} (pid ${process.pid}) Vault.holder since`);
-  }
-  if (kind === 'away') {
-    expect(told).toContain('ECONNREFUSED 127.0.0.1:1');
-  }
-}
 
 describe.each([
   ['Express', () => new ExpressAdapter()],
@@ -262,56 +119,6 @@ describe.each([
       await request((await start(adapter(), { providers })).getHttpServer())
         .get('/fail/busy')
         .expect(423);
-    });
-  });
-});
-
-interface GraphqlAnswer {
-  readonly data?: unknown;
-  readonly errors?: readonly { message: string; extensions: Record<string, unknown> }[];
-}
-
-const SERVERS: readonly [string, () => ExpressAdapter | FastifyAdapter, () => DynamicModule][] = [
-  [
-    'Apollo',
-    () => new ExpressAdapter(),
-    () => GraphQLModule.forRoot<ApolloDriverConfig>({ driver: ApolloDriver, autoSchemaFile: true, graphiql: false }),
-  ],
-  [
-    'Mercurius',
-    () => new FastifyAdapter(),
-    () => GraphQLModule.forRoot<MercuriusDriverConfig>({ driver: MercuriusDriver, autoSchemaFile: true }),
-  ],
-];
-
-describe.each(SERVERS)('over GraphQL with %s', (server, adapter, graphql) => {
-  async function ask(application: INestApplication, query: string): Promise<[text: string, answer: GraphqlAnswer]> {
-    const { text } = await request(application.getHttpServer()).post('/graphql').send({ query });
-    return [text, JSON.parse(text) as GraphqlAnswer];
-  }
-
-  describe.each(FILTERS)('%s', (_, filtered) => {
-    test.each(['development', 'production'])('clients read a code, and neither key nor host, in %s', async (environment) => {
-      process.env['NODE_ENV'] = environment;
-      const application = await start(adapter(), { filtered, graphql: graphql() });
-      const showsStacks = server === 'Apollo' && environment === 'development' && !filtered;
-      for (const kind of KINDS) {
-        logged.length = 0;
-        const [text, { errors: [error] = [] }] = await ask(application, `{ fail(kind: "${kind}") }`);
-        expect(error?.extensions).toMatchObject({ code: CODES[kind], statusCode: STATUSES[kind] });
-        if (kind === 'busy') {
-          expect(error?.extensions['retryAfterMs']).toEqual(expect.any(Number));
-        }
-        expect(error?.message).toMatch(/^(The lock was |The lock store |A call has no usable key|A lock is )/);
-        const { stacktrace, ...others } = error?.extensions ?? {};
-        expect(secretsIn(JSON.stringify([error?.message, others]))).toEqual([]);
-        expect(secretsIn(text).length > 0).toBe(showsStacks);
-        expect(stacktrace !== undefined && secretsIn(JSON.stringify(stacktrace)).length > 0).toBe(showsStacks);
-        expectFullLog(kind);
-      }
-      const [text, { errors: [error] = [] }] = await ask(application, '{ account { id balance } }');
-      expect(error?.extensions['code']).toBe('LOCK_NOT_ACQUIRED');
-      expect(environment === 'production' ? secretsIn(text) : secretsIn(error?.message ?? '')).toEqual([]);
     });
   });
 });

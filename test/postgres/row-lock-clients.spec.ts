@@ -1,8 +1,7 @@
 import { PGlite } from '@electric-sql/pglite';
 import { inspect } from 'node:util';
 import type { Pool } from 'pg';
-import { DataSource } from 'typeorm';
-import { LockConfigurationError, LockKeyError, LockNotAcquiredError, LockStoreError } from '../../lib/core/words/errors';
+import { LockConfigurationError, LockKeyError, LockStoreError } from '../../lib/core/words/errors';
 import { PostgresLockStore } from '../../lib/postgres/postgres-lock-store';
 import { withRowLock, type RowLockClient } from '../../lib/postgres/row-lock/row-lock';
 import { rowLockSql } from '../../lib/postgres/row-lock/row-lock-table';
@@ -238,23 +237,6 @@ describe('keys', () => {
 });
 
 describe('other libraries', () => {
-  test('TypeORM: the manager of a transaction locks, a data source is refused, and errors carry no values', async () => {
-    const source = await new DataSource({ type: 'postgres', url: server.url }).initialize();
-    try {
-      await source.transaction((manager) =>
-        withRowLock(manager, 'of typeorm', async () => {
-          const other = source.transaction((waiter) => withRowLock(waiter, 'of typeorm', never, { wait: 50 }));
-          const refusal: unknown = await other.catch((error: unknown) => error);
-          expect(refusal).toBeInstanceOf(LockNotAcquiredError);
-          expect(inspect((refusal as Error).cause, { depth: 9 })).not.toContain('of typeorm');
-        }),
-      );
-      await expect(withRowLock(source, 'k', never)).rejects.toThrow(saying('not inside a transaction'));
-    } finally {
-      await source.destroy();
-    }
-  });
-
   test.each<[string, (error: Error & { code?: string }) => object]>([
     ['Drizzle, as the cause', (cause) => new Error(`Failed query: params: secret`, { cause })],
     ['Prisma, beside its own code', ({ message, code }) => ({ code: 'P2010', message: 'secret', meta: { code, message } })],

@@ -107,6 +107,23 @@ describe.each(Object.keys(LIBRARIES))('withRowLock over %s', (name) => {
   });
 });
 
+test('TypeORM: the manager of a transaction locks, a data source is refused, and errors carry no values', async () => {
+  const source = await new DataSource({ type: 'postgres', url: server.url }).initialize();
+  try {
+    await source.transaction((manager) =>
+      withRowLock(manager, 'of typeorm', async () => {
+        const other = source.transaction((waiter) => withRowLock(waiter, 'of typeorm', () => undefined, { wait: 50 }));
+        const refusal: unknown = await other.catch((error: unknown) => error);
+        expect(refusal).toBeInstanceOf(LockNotAcquiredError);
+        expect(inspect((refusal as Error).cause, { depth: 9 })).not.toContain('of typeorm');
+      }),
+    );
+    await expect(withRowLock(source, 'k', () => undefined)).rejects.toThrow(saying('not inside a transaction'));
+  } finally {
+    await source.destroy();
+  }
+});
+
 describe('a store over the pool of', () => {
   async function lockIn(store: PostgresLockStore): Promise<unknown> {
     await store.open({ prefix: 'lock', warn: () => undefined });
