@@ -69,7 +69,11 @@ test('the table and the rights of row locks in MySQL are those of the code and o
 });
 
 describe('the versions that are called tested', () => {
-  const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as { packages: Record<string, { version?: string }> };
+  type Packages = Record<string, { version?: string }>;
+  const [ours, ofTests] = ['package-lock.json', 'test/package-lock.json'].map(
+    (file) => (JSON.parse(readFileSync(file, 'utf8')) as { packages: Packages }).packages,
+  );
+  const packages: Packages = { ...ofTests, ...ours };
   const { dependencies } = JSON.parse(readFileSync('test/package/fixtures/nest11/package.json', 'utf8')) as {
     dependencies: Record<string, string>;
   };

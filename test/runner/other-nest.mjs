@@ -45,8 +45,9 @@ function suitesOfNest() {
     return seen.get(path);
   };
   return readdirSync('test', { recursive: true })
+    .filter((name) => name.endsWith('.spec.ts') && !name.startsWith('node_modules'))
     .map((name) => join('test', name))
-    .filter((path) => path.endsWith('.spec.ts') && !ELSEWHERE.some((start) => path.startsWith(start)) && needsNest(path))
+    .filter((path) => !ELSEWHERE.some((start) => path.startsWith(start)) && needsNest(path))
     .toSorted();
 }
 
@@ -59,12 +60,14 @@ function fileOf(from, name) {
 }
 
 /**
- * Makes a copy of this project whose packages of Nest are of that major. All other packages are found in the folder
- * above it, which leads to those of this project.
+ * Makes a copy of this project whose packages of Nest are of that major. All other packages are found in the folders
+ * above it: those of `test` in the first one, and those of this project in the next.
  */
 function makeWorkspace(folder, major) {
-  const workspace = join(folder, `nest${major}`);
-  mkdirSync(workspace);
+  const between = join(folder, 'test');
+  const workspace = join(between, `nest${major}`);
+  mkdirSync(workspace, { recursive: true });
+  symlinkSync(resolve('test/node_modules'), join(between, 'node_modules'));
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
   cpSync(join(OTHERS, `${major}.json`), join(workspace, 'package.json'));
   // Peers are found above, or listed.

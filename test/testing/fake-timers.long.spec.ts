@@ -28,7 +28,7 @@ describe('with @sinonjs/fake-timers, all that it fakes', () => {
 test('with vitest, what it fakes by default and all that it can', async () => {
   const { stdout } = await run(
     'node',
-    ['node_modules/vitest/vitest.mjs', 'run', '--root', '.', '--config', 'test/testing/vitest.config.mjs'],
+    ['test/node_modules/vitest/vitest.mjs', 'run', '--root', '.', '--config', 'test/testing/vitest.config.mjs'],
     {
       cwd: '.',
     },
