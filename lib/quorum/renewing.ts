@@ -21,11 +21,10 @@ export function renewAll(quorum: Quorum, grants: Grants, holds: readonly HoldRec
   const key = holds[0]?.key ?? '';
   const command = quorum.commands.renew(holds.map((hold) => ({ ...hold, id: grants.voteOf(hold.id) })));
   const limitMs = leastLimitOf(holds);
-  const endsAt = performance.now() + limitMs;
   const mendAll = (server: QuorumServer, answers: readonly boolean[], confirmed: readonly (boolean | undefined)[]): void =>
     holds.forEach((hold, at) => {
       if (confirmed[at] && !answers[at]) {
-        grants.mend(hold.id, server, (known) => server.unanswered.until(mend(quorum, server, hold, known, endsAt), hold.id));
+        grants.mend(hold.id, server, (known) => server.unanswered.until(mend(quorum, server, hold, known), hold.id));
       }
     });
   const send = async (server: QuorumServer): Promise<boolean[]> => {
@@ -53,20 +52,16 @@ export function renewAll(quorum: Quorum, grants: Grants, holds: readonly HoldRec
  * since.
  *
  * The server votes now if it is free. Two things keep it from voting late: its done mark once the hold was released,
- * since the hold is unanswered there; and the latest time of the command, once the renewal is long over. A hold that
- * joined by a ticket joins there; where the lock is not there, the server votes for it as well: the hold that was
- * granted may have left. The lock stays as it was: its holder, since when, and for how long.
+ * since the hold is unanswered there; and the latest time of the command. Each command has the whole time limit of the
+ * lease: with the rest of the renewal's, a server that answers slowly would never vote. A hold that joined by a ticket
+ * joins there; where the lock is not there, the server votes for it as well: the hold that was granted may have left.
+ * The lock stays as it was: its holder, since when, and for how long.
  */
-async function mend(
-  { commands }: Quorum,
-  server: QuorumServer,
-  hold: HoldRecord,
-  { vote, by, since, endsAt: leaseEndsAt }: Readonly<GrantedHold>,
-  endsAt: number,
-): Promise<void> {
+async function mend({ commands }: Quorum, server: QuorumServer, hold: HoldRecord, known: Readonly<GrantedHold>): Promise<void> {
+  const { vote, by, since } = known;
   const attempt = attemptOf(vote);
   if (attempt === 0) {
-    const { reply } = await server.admit(hold.id, (latest) => commands.join(hold, latest), Math.max(1, endsAt - performance.now()));
+    const { reply } = await server.admit(hold.id, (latest) => commands.join(hold, latest), hold.limitMs);
     if (isLate(reply) || Number(reply) !== 0) {
       return;
     }
@@ -76,12 +71,12 @@ async function mend(
     return;
   }
   const now = performance.now();
-  const leftMs = endsAt - now;
+  const leftMs = known.endsAt - now;
   if (leftMs > 0) {
     // A renewal that only confirms a lease asks for less than the rest of the lease.
-    const ttlMs = hold.lingering ? hold.ttlMs : Math.max(hold.ttlMs, leaseEndsAt - now);
+    const ttlMs = hold.lingering ? hold.ttlMs : Math.max(hold.ttlMs, leftMs);
     const request = { hold: { ...hold, by, ttlMs }, attempt, fence: hold.fence, waitedMs: FIRST_MS, ageMs: now - since };
-    await server.admit(hold.id, (latest) => commands.vote(request, latest), leftMs);
+    await server.admit(hold.id, (latest) => commands.vote(request, latest), hold.limitMs);
     await settle();
   }
 }

@@ -207,6 +207,23 @@ describe('a server that did not vote for the owner of a lock', () => {
     expect(await ownersAt([2, 3, 4])).toEqual([null, null, null]);
   });
 
+  test('votes for it with a renewal also where each of its answers takes most of the time limit', async () => {
+    const limitMs = 1_000;
+    const hold = { ...(await narrowlyAcquired()), limitMs };
+    await strangerGoes();
+    // The vote follows two answers: the one to the renewal, and the one that no vote with another fence is there.
+    [3, 4].forEach((place) => (stores.quorum.proxy(place).latencyMs = 0.6 * limitMs));
+    await renewsEverywhere(hold);
+    [3, 4].forEach((place) => (stores.quorum.proxy(place).latencyMs = 0));
+    await Promise.all([0, 1].map((place) => stores.quorum.at(place).kill()));
+    await until('the renewal', () =>
+      store.renew([hold]).then(
+        ([held]) => held === true,
+        () => false,
+      ),
+    );
+  });
+
   test('votes for it also after it was emptied, one after the other', async () => {
     const hold = await acquired(store, 'k', TTL_MS);
     for (const place of [0, 1, 2, 3, 4]) {
