@@ -4,6 +4,8 @@ warnOfSecondCopy();
 
 export { DistributedLock } from './nest/methods/distributed-lock.decorator.js';
 export type { DistributedLockOptions, LockableMethod } from './nest/methods/distributed-lock.options.js';
+export { DistributedSemaphore } from './nest/methods/distributed-semaphore.decorator.js';
+export type { DistributedSemaphoreOptions } from './nest/methods/distributed-semaphore.decorator.js';
 export { Leader, type LeaderMethod, type LeaderOptions } from './nest/methods/leader.decorator.js';
 export { LockKey } from './nest/methods/lock-key.decorator.js';
 export type { ReturnKind } from './nest/methods/return-kind.js';
@@ -12,6 +14,7 @@ export { InjectLocks } from './nest/lock.module-definition.js';
 export type { LockModuleOptions, LockOptionsFactory } from './nest/lock-module.options.js';
 export { LockOperations, LockService } from './nest/lock.service.js';
 export type { WithLockOptions } from './nest/lock-service.options.js';
+export type { PermitOptions, WithPermitOptions } from './nest/lock-service.options.js';
 export type { LockInspection } from './nest/lock.operations.js';
 export type { ForceReleaseOptions, HealthOptions, IncidentOptions, ListOptions } from './nest/lock-operations.options.js';
 export type { OnBusy, OnUnavailableOf, UnavailableError } from './nest/refused-call.js';
@@ -24,9 +27,10 @@ export { outsideLocks } from './core/calls/call-tree.js';
 export { lockKey } from './core/words/lock-key.js';
 export { TransactionScope } from './core/transactions/transaction-scope.js';
 export type { TransactionEnd } from './core/transactions/transactions.js';
-export type { LockOptions, OnUnavailable } from './core/words/call-options.js';
+export type { LockMode, LockOptions, OnUnavailable } from './core/words/call-options.js';
 export type { Duration } from './core/words/duration.js';
 export type { Lock } from './core/words/lock.js';
+export type { Permit } from './core/words/lock.js';
 export type { Candidate, LeadOptions } from './leader/candidate.js';
 export {
   isLockError,
@@ -51,6 +55,7 @@ export type { LeftOut, ListedLock, LockList } from './operate/peers/lock-list.js
 export type { IncidentType, LockIncident, LockProcess } from './operate/peers/survey.js';
 export type { LeaderChange } from './core/words/lock-event.js';
 export { LOCK_CHANNEL, type ForcedBy, type LockEvent, type RefusedReason } from './core/words/lock-event.js';
+export type { Shares } from './core/words/call-options.js';
 export type {
   AcquireReply,
   Busy,

@@ -11,13 +11,15 @@ import { Candidates } from './leader/candidates.js';
 import { type Clock, systemClock } from './core/seam/time.js';
 import { type Describe, descriptionText } from './core/words/description.js';
 import { Entrance, type EntryListener } from './core/entering/entrance.js';
-import { LockConfigurationError } from './core/words/errors.js';
+import { LockConfigurationError, type LockError } from './core/words/errors.js';
 import { Frame } from './core/entering/frame.js';
-import { Handles } from './core/entering/lock-handle.js';
+import { Handles, type LockHandle } from './core/entering/lock-handle.js';
+import { NoPermit, type PermitHandle } from './core/entering/permit-handle.js';
 import { HealthCheck } from './core/watching/health-check.js';
 import { Outages } from './core/watching/outages.js';
 import { Trials } from './core/watching/trials.js';
 import type { LeaderBody } from './leader/leadership.js';
+import { settle } from './core/leases/keeping.js';
 import { Leases } from './core/leases/leases.js';
 import { Lifecycle } from './core/seam/lifecycle.js';
 import { Lines } from './core/leases/lines.js';
@@ -133,7 +135,7 @@ export class Locks {
     this.#health = new HealthCheck({ clock, store, lifecycle, availability, reporter, leases, waiters });
     const { expires } = store;
     this.#peers = new Peers({ name, messenger, clock, expires, leases, waiters, deadlocks, incidents, health: () => this.health(0) });
-    this.#transactions = settings.transaction && new Transactions(settings.transaction, (transaction) => leases.settle(transaction));
+    this.#transactions = settings.transaction && new Transactions(settings.transaction, (transaction) => settle(leases, transaction));
     this.#handles = new Handles(({ taken }) => taken.forEach((lease) => reporter.unreleased(lease)));
     this.#candidates = new Candidates({ run: (...call) => this.run(...call), clock, reporter });
     this.#sections = new Sections(telemetry);
@@ -152,7 +154,8 @@ export class Locks {
    * that belongs to no transaction. Throws where the option `transaction` throws.
    */
   run<T>(keys: readonly string[], call: CallOptions, body: Body<T>, began?: (frame: Frame) => void): Promise<T> {
-    const frame = new Frame(this.#leases, keys, false, began ? undefined : this.#transactions?.current(call.caller.site));
+    const transaction = began ? undefined : this.#transactions?.current(call.caller.site);
+    const frame = new Frame(this.#leases, keys, false, transaction, typeof call.shares === 'number');
     const acquisition = new Acquisition(this.#name, this.#describes.length > 0 ? this.#described(call) : call, frame, this.#clock);
     began?.(frame);
     const run = new BodyRun(acquisition, this.#reporter, this.#sections, body);
@@ -160,13 +163,19 @@ export class Locks {
     return run.outcome;
   }
 
-  /** Enters the lock on behalf of a caller who leaves it by a handle. */
-  acquire(keys: readonly string[], call: CallOptions): Promise<Lock> {
-    const frame = new Frame(this.#leases, keys, true, this.#transactions?.current(call.caller.site));
+  /** Enters the lock on behalf of a caller who leaves it by a handle: a permit, where the call wants one. */
+  acquire(keys: readonly string[], call: CallOptions): Promise<LockHandle | PermitHandle> {
+    const frame = new Frame(this.#leases, keys, true, this.#transactions?.current(call.caller.site), typeof call.shares === 'number');
     const acquisition = new Acquisition(this.#name, this.#describes.length > 0 ? this.#described(call) : call, frame, this.#clock);
     return new Promise((resolve) => {
       this.#enter(acquisition, { entered: () => resolve(this.#handles.give(frame)), refused: (error) => refuse(resolve, error) });
     });
+  }
+
+  /** Reports a call that runs without a permit, since the store is away, and makes the handle that its body gets. */
+  without(key: string, call: CallOptions, error: LockError): Lock {
+    this.#reporter.ranWithout({ key, caller: call.caller }, error);
+    return new NoPermit(key) as unknown as Lock;
   }
 
   /** Has `body` run by one process of all, with the lock on `key`, which is checked. */

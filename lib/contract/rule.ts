@@ -52,6 +52,8 @@ const REASONS: Readonly<Record<Need, string>> = {
   forced: 'the store does not offer onForced of operator',
   health: 'the store does not offer health',
   reservesFences: 'the store does not offer reservesFences',
+  shared: 'the store does not offer shared',
+  permits: 'the store does not offer permits',
   expiry: 'leases of the store do not end by time',
   'no expiry': 'leases of the store end by time',
   stall: 'the suite was given no `stall`',

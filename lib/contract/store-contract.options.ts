@@ -17,7 +17,8 @@ export interface TestRunner {
  * An offer of a store beside acquire, renew, release and close: the names of the optional members of `LockStore`; and
  * `search` and `forced`, which are `search` and `onForced` of `Operator`.
  */
-export type StoreOffer = 'open' | 'turns' | 'tickets' | 'operator' | 'messages' | 'search' | 'forced' | 'health' | 'reservesFences';
+export type StoreOffer =
+  'open' | 'turns' | 'tickets' | 'operator' | 'messages' | 'search' | 'forced' | 'health' | 'reservesFences' | 'shared' | 'permits';
 
 /** The facts and means of a store that the suite needs. */
 export interface StoreContractOptions {

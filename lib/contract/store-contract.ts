@@ -8,15 +8,19 @@ import { LEASE_RULES } from './rules/leases.js';
 import { LIFE_CYCLE_RULES } from './rules/life-cycle.js';
 import { MESSAGE_RULES } from './rules/messages.js';
 import { OPERATOR_RULES } from './rules/operator.js';
+import { PERMIT_RULES } from './rules/shared-keys/permits.js';
+import { READER_RULES } from './rules/shared-keys/readers.js';
 import { RELEASE_RULES } from './rules/release.js';
 import { RENEW_RULES } from './rules/renew.js';
 import { SEARCH_RULES } from './rules/search.js';
+import { SHARING_RULES } from './rules/shared-keys/sharing.js';
 import { skipReason, type Rule } from './rule.js';
 import type { StoreContractOptions, TestRunner } from './store-contract.options.js';
 import { TICKET_RULES } from './rules/tickets.js';
 import { TIME_LIMIT_RULES } from './rules/time-limits.js';
 import { NotNotified, TooSlow, Trial, WaitedInVain } from './trial.js';
 import { TURN_RULES } from './rules/turns.js';
+import { TURN_RULES_OF_SHARERS } from './rules/shared-keys/turns-of-sharers.js';
 
 const GROUPS: Readonly<Record<string, readonly Rule[]>> = {
   acquire: ACQUIRE_RULES,
@@ -34,6 +38,10 @@ const GROUPS: Readonly<Record<string, readonly Rule[]>> = {
   health: HEALTH_RULES,
   turns: TURN_RULES,
   exchange: EXCHANGE_RULES,
+  sharing: SHARING_RULES,
+  readers: READER_RULES,
+  permits: PERMIT_RULES,
+  'turns of sharers': TURN_RULES_OF_SHARERS,
   restart: RESTART_RULES,
 };
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Shares } from '../core/seam/lock-store.js';
 import type { Busy, HoldRecord, LockStore, Messages, Operator, Place, Tickets, Turns } from '../core/seam/lock-store.js';
 import type { StoreContractOptions } from './store-contract.options.js';
 
@@ -135,9 +136,9 @@ export class Trial {
     return reply;
   }
 
-  /** The rest of the lease by a busy answer. The lock has to be held. */
-  async remainingMs(): Promise<number> {
-    return (await this.refused()).remainingMs;
+  /** The rest of the lease by a busy answer, to a write where nothing else is given. The lock has to be held. */
+  async remainingMs(asking: Partial<HoldRecord> = {}): Promise<number> {
+    return (await this.refused(this.hold(asking))).remainingMs;
   }
 
   /** Expects that anybody can acquire the lock, and leaves it free. */
@@ -173,9 +174,10 @@ export function newOwner(): string {
   return randomBytes(16).toString('base64url');
 }
 
-/** A new place for the queue of a key. */
-export function newPlace(): Place {
-  return Object.freeze({ name: randomBytes(8).toString('hex') });
+/** A new place for the queue of a key. Its name says how its process wants the key: with whom it would share it. */
+export function newPlace(shares?: Shares): Place {
+  const end = shares === undefined ? '' : shares === 'read' ? 'R' : `P${shares}`;
+  return Object.freeze({ name: `${randomBytes(7).toString('hex')}${end}` });
 }
 
 /** A copy of the record with other values; frozen like every record. */

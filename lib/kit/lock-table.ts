@@ -2,8 +2,10 @@ import type { Clock } from '../core/seam/time.js';
 import type { FoundLock, HoldRecord, StoredLock } from '../core/seam/lock-store.js';
 import { MOST_FENCE, MOST_HOLDS, MOST_SKIPPED } from './protocol.js';
 import { fenceTooHigh } from './refusals.js';
+import type { SharedHolds } from './shared-holds.js';
 import { DoneMarks } from './done-marks.js';
 import { KeyState, type QueuedPlace } from './key-state.js';
+import { sharesOfPlace, type KeyKind } from '../core/seam/shares.js';
 import type { AttemptReply } from './replies.js';
 
 /** Where the messages of a lock table go. */
@@ -13,8 +15,11 @@ export interface TableMessages {
   forced(process: string, key: string, fence: number): void;
 }
 
-/** The answer to an acquire; `late` where it came too late. */
-export type TableReply = AttemptReply & { readonly late?: true };
+/**
+ * The answer to an acquire; `late` where it came too late. `otherKind`: the kind of the key, where the hold needs the
+ * other.
+ */
+export type TableReply = AttemptReply & { readonly late?: true; readonly otherKind?: KeyKind };
 
 /** The answer to a join; `full`: the lock has as many holds as it may. */
 export type JoinReply = 'joined' | 'ended' | 'full' | 'late';
@@ -48,7 +53,7 @@ export class LockTable {
   }
 
   /**
-   * Grants a lock that is free and not reserved for another place, or confirms the grant to a hold that is in the lock;
+   * Grants a key that has room and is not reserved for another place, or confirms the grant to a hold that is in;
    * otherwise queues at `place`.
    */
   acquire(hold: HoldRecord, process: string, place?: QueuedPlace, latest = 0): TableReply {
@@ -61,6 +66,9 @@ export class LockTable {
   /** Adds a hold to a running lock; never creates one. */
   join(hold: HoldRecord, process: string, latest = 0): JoinReply {
     const state = this.#stateOf(hold.key);
+    if (hold.shares !== undefined) {
+      return this.#joinShared(state, hold, process, latest);
+    }
     const grant = state?.grant;
     if (!state || grant?.owner !== hold.owner || grant.fence !== hold.fence || this.#done.get(hold.id) !== undefined) {
       return 'ended';
@@ -76,9 +84,38 @@ export class LockTable {
     return 'joined';
   }
 
-  /** Lengthens a lease; never creates a lock. Shortens a lease only for a hold that lingers, where no others are in. */
+  /** Adds a hold beside one of the same owner; never creates one. */
+  #joinShared(state: KeyState | undefined, hold: HoldRecord, process: string, latest: number): JoinReply {
+    if (!state?.shared?.isOf(hold) || this.#done.get(hold.id) !== undefined) {
+      return 'ended';
+    }
+    if (state.holds(hold)) {
+      state.shared.lengthen(hold);
+      return 'joined';
+    }
+    if (state.shared.holds.size >= MOST_HOLDS) {
+      return 'full';
+    }
+    if (this.#isLate(latest)) {
+      return 'late';
+    }
+    state.grantTo(hold, hold.fence, this.#clock.wall(), process, undefined);
+    return 'joined';
+  }
+
+  /**
+   * Lengthens a lease; never creates a lock. Shortens a lease only for a hold that lingers, where no others have the
+   * same lease.
+   */
   renew(hold: HoldRecord): boolean {
     const state = this.#stateOf(hold.key);
+    if (hold.shares !== undefined) {
+      const isIn = state?.shared?.fence === hold.fence && state.holds(hold);
+      if (isIn) {
+        state.shared?.lengthen(hold);
+      }
+      return isIn;
+    }
     if (!state?.grant || !state.holds(hold) || state.grant.fence !== hold.fence) {
       return false;
     }
@@ -126,14 +163,17 @@ export class LockTable {
   /** Gives up a place or the turn it came to, and no later one. */
   leave(key: string, name: string): void {
     const state = this.#stateOf(key);
-    if (state && !state.dequeue(name) && state.turn?.place.name === name) {
-      state.unreserve();
+    // A writer that waits no longer keeps nobody out of a key that others share.
+    if (state && (state.dequeue(name) ? state.shared !== undefined : state.unreserve(name))) {
       this.#handOver(key);
     }
   }
 
   inspect(key: string): StoredLock | null {
     const state = this.#stateOf(key);
+    if (state?.shared && state.shared.holds.size > 0) {
+      return this.#inspectShared(state, state.shared);
+    }
     if (!state?.grant) {
       return null;
     }
@@ -141,6 +181,16 @@ export class LockTable {
     const waiters = [...state.queue.values()].map((place) => place.process);
     const processes = [...new Set(holds.values())];
     return { fence, holds: holds.size, remainingMs: endsAt - this.#clock.monotonic(), since: new Date(since), by, waiters, processes };
+  }
+
+  #inspectShared({ queue }: KeyState, shared: SharedHolds): StoredLock {
+    const { fence, shares } = shared;
+    const holds = [...shared.holds.values()];
+    const { by = '', since = 0 } = holds[0] ?? {};
+    const waiters = [...queue.values()].map((place) => place.process);
+    const processes = [...new Set(holds.map(({ process }) => process))];
+    const remainingMs = Math.max(...holds.map(({ endsAt }) => endsAt)) - this.#clock.monotonic();
+    return { fence, holds: holds.length, shares, remainingMs, since: new Date(since), by, waiters, processes };
   }
 
   /** The locks that are held, of keys that begin with `prefix`. */
@@ -153,10 +203,10 @@ export class LockTable {
 
   forceRelease(key: string, fence: number): boolean {
     const state = this.#stateOf(key);
-    if (state?.grant?.fence !== fence) {
+    const processes = state && new Set(state.grant ? state.grant.holds.values() : processesOf(state.shared));
+    if (!state || !processes?.size || (state.grant ?? state.shared)?.fence !== fence) {
       return false;
     }
-    const processes = new Set(state.grant.holds.values());
     state.free();
     this.#handOver(key);
     for (const process of processes) {
@@ -178,11 +228,14 @@ export class LockTable {
     overtakes: boolean,
     latest: number,
   ): TableReply {
-    if (state.grant && state.holds(hold)) {
-      state.lengthen(hold.ttlMs);
-      return { fence: state.grant.fence };
+    if ((state.grant ?? hold.shares) !== undefined && state.holds(hold)) {
+      return { fence: state.confirm(hold) };
     }
-    if (!state.grant && (overtakes || this.#isTurnOf(place, state, hold.key))) {
+    const otherKind = state.kindOtherThan(hold.shares);
+    if (otherKind) {
+      return { ...state.busy(hold.shares), rank: -1, joined: false, otherKind };
+    }
+    if (!state.grant && (overtakes || this.#isTurnOf(place, state, hold))) {
       if (this.#isLate(latest)) {
         return LATE;
       }
@@ -190,7 +243,7 @@ export class LockTable {
     }
     state.cut();
     const joined = place !== undefined && state.enqueue(place);
-    return { ...state.busy(), rank: place ? state.rankOf(place.name) : -1, joined };
+    return { ...state.busy(hold.shares), rank: place ? state.rankOf(place.name) : -1, joined };
   }
 
   /** Whether a command comes later than its sender waits for it. */
@@ -199,19 +252,24 @@ export class LockTable {
   }
 
   /**
-   * Whether the free lock is reserved for this place, or for none. If another place is first, the lock is handed to it,
-   * and the answer is false.
+   * Whether there is room for this place: reserved for it, or where nobody is before it in the queue. Those who are get
+   * what room there is.
    */
-  #isTurnOf(place: QueuedPlace | undefined, state: KeyState, key: string): boolean {
-    if (!state.turn && state.first && state.first.name !== place?.name && !this.#handOver(key, place?.name)) {
+  #isTurnOf(place: QueuedPlace | undefined, state: KeyState, { key, shares }: HoldRecord): boolean {
+    if (state.first && state.first.name !== place?.name && !this.#handOver(key, place?.name)) {
       return false;
     }
-    const wanted = state.turn?.place ?? state.first;
-    return wanted === undefined || wanted.name === place?.name;
+    const isNext = state.first === undefined || state.first.name === place?.name;
+    return (isNext && state.hasRoomFor(shares)) || (place !== undefined && state.isReservedFor(place.name));
   }
 
   #grant(state: KeyState, hold: HoldRecord, process: string, place: QueuedPlace | undefined): TableReply {
     const since = this.#clock.wall();
+    if (hold.shares !== undefined && state.shared && state.shared.holds.size > 0) {
+      const { fence } = state.shared;
+      state.grantTo(hold, fence, since, process, place);
+      return { fence };
+    }
     const fence = Math.max(this.#fence + 1, Math.floor(since * 1000));
     // Beyond the highest, a sum would be rounded to it.
     if (fence > MOST_FENCE - (hold.fences - 1)) {
@@ -224,7 +282,7 @@ export class LockTable {
 
   /**
    * The answer to a hold's release, the first one where a mark has it, and whether this run of it took the last hold
-   * out.
+   * of a lease out.
    */
   #release(hold: HoldRecord): { answer: boolean; last: boolean } {
     const first = hold.unanswered ? this.#done.get(hold.id) : undefined;
@@ -232,9 +290,9 @@ export class LockTable {
       return { answer: first, last: false };
     }
     const state = this.#stateOf(hold.key);
-    const answer = state?.grant?.owner === hold.owner && state.removeHold(hold.id);
-    const last = answer && state?.grant?.holds.size === 0;
-    if (last) {
+    const answer = state?.removeHold(hold) === true;
+    const last = answer && (hold.shares !== undefined || state.grant?.holds.size === 0);
+    if (last && hold.shares === undefined) {
       state.free();
     }
     if (hold.unanswered) {
@@ -244,21 +302,22 @@ export class LockTable {
   }
 
   /**
-   * Reserves the free lock for the first in the queue and notifies it; false where too many processes were gone. A
-   * process that polls is not gone because it received no message, nor is the process that asks, from the place `mine`.
+   * Reserves the room that there is for the first in the queue, one after the other, and notifies them; false where too
+   * many processes were gone. A process that polls is not gone because it received no message, nor is the process that
+   * asks, from the place `mine`.
    */
   #handOver(key: string, mine?: string): boolean {
     const state = this.#keys.get(key);
-    for (let skipped = 0; skipped < MOST_SKIPPED; skipped++) {
+    for (let skipped = 0; skipped < MOST_SKIPPED;) {
       const first = state?.first;
-      if (!state || !first) {
+      if (!state || !first || !state.hasRoomFor(sharesOfPlace(first.name))) {
         return true;
       }
       state.reserve(first);
-      if (this.#messages.turn(first, key) > 0 || first.polls || first.name === mine) {
-        return true;
+      if (this.#messages.turn(first, key) === 0 && !first.polls && first.name !== mine) {
+        state.unreserve(first.name);
+        skipped++;
       }
-      state.unreserve();
     }
     return false;
   }
@@ -292,4 +351,8 @@ export class LockTable {
     this.#keys = new Map([...this.#keys].filter(([, state]) => state.tidy()));
     this.#mostKeys = Math.max(FEW_KEYS, 2 * this.#keys.size);
   }
+}
+
+function processesOf(shared: SharedHolds | undefined): string[] {
+  return [...(shared?.holds.values() ?? [])].map(({ process }) => process);
 }

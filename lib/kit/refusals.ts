@@ -1,10 +1,20 @@
 import { LockConfigurationError } from '../core/words/errors.js';
+import type { KeyKind } from '../core/seam/shares.js';
 import { MOST_FENCE, MOST_HOLDS } from './protocol.js';
 
 /** The error of a join that would be one hold too many. */
 export function tooManyHolds(key: string): LockConfigurationError {
   return new LockConfigurationError(
     `Lock "${key}": ${MOST_HOLDS} holds are in it already, as many as a lock may have. Let fewer calls enter it by its ticket at a time.`,
+    key,
+  );
+}
+
+/** The error of an acquire of a lock on a key that is a semaphore now, and the other way round. */
+export function otherKindOfKey(key: string, kind: KeyKind): LockConfigurationError {
+  const other = kind === 'lock' ? 'semaphore' : 'lock';
+  return new LockConfigurationError(
+    `Key "${key}" is a ${kind} now, and was asked for as a ${other}. Give the ${other} a key of its own, such as "${key}:${other}".`,
     key,
   );
 }

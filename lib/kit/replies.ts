@@ -1,10 +1,13 @@
 import type { Busy, StoredLock } from '../core/seam/lock-store.js';
 import { shownProcess } from './process-name.js';
+import type { KeyKind } from '../core/seam/shares.js';
 
 /** Busy, with the rank in the queue (-1 outside it) and whether the place is new there. */
 interface BusyReply extends Busy {
   readonly rank: number;
   readonly joined: boolean;
+  /** The kind of the key, where the hold needs the other one. */
+  readonly otherKind?: KeyKind;
 }
 
 /** The reply to an attempt: the fence of the grant, or busy. */
@@ -25,15 +28,19 @@ export function readBusy(reply: readonly unknown[]): BusyReply {
   return { remainingMs: Number(remainingMs), holder, rank: Number(rank), joined: Number(joined) === 1 };
 }
 
-/** Reads `[fence, holds, remaining ms, since in ms, by, places, processes]`, or null where nobody holds the lock. */
+/**
+ * Reads `[fence, holds, remaining ms, since in ms, by, places, processes]`, or null where nobody holds the lock. Where
+ * holds share the key, `read` or their smallest count follows.
+ */
 export function readStored(reply: unknown): StoredLock | null {
   if (reply === null) {
     return null;
   }
-  const [fence, holds, remainingMs, since, by, places, processes] = reply as readonly unknown[];
+  const [fence, holds, remainingMs, since, by, places, processes, shares] = reply as readonly unknown[];
   return {
     fence: Number(fence),
     holds: Number(holds),
+    ...(shares !== undefined && { shares: shares === 'read' ? shares : Number(shares) }),
     remainingMs: Number(remainingMs),
     since: new Date(Number(since)),
     by: String(by),

@@ -16,7 +16,7 @@ import type {
 } from '../core/seam/lock-store.js';
 import { processName, shownProcess } from '../kit/process-name.js';
 import { RECHECK_MS } from '../kit/protocol.js';
-import { tooManyHolds } from '../kit/refusals.js';
+import { otherKindOfKey, tooManyHolds } from '../kit/refusals.js';
 import type { QueuedPlace } from '../kit/key-state.js';
 import { Listeners } from '../kit/listeners.js';
 import { LockTable, type TableReply } from '../kit/lock-table.js';
@@ -37,6 +37,8 @@ export interface MemoryLockStoreOptions {
 export class MemoryLockStore implements LockStore, Turns, Tickets, Operator, Messages {
   readonly expires: boolean;
   readonly reservesFences = true;
+  readonly shared = true;
+  readonly permits = true;
   readonly keepsLimits = true;
   readonly turns: Turns = this;
   readonly tickets: Tickets = this;
@@ -65,7 +67,11 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator, Mes
   }
 
   async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
-    return withRecheck(this.#table.acquire(hold, this.process, place && this.#queued(place)));
+    const reply = this.#table.acquire(hold, this.process, place && this.#queued(place));
+    if (reply.otherKind) {
+      throw otherKindOfKey(hold.key, reply.otherKind);
+    }
+    return withRecheck(reply);
   }
 
   async exchange(

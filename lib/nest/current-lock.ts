@@ -1,4 +1,6 @@
-import { currentCall } from '../core/calls/call-tree.js';
+import { currentCall, type CallNode } from '../core/calls/call-tree.js';
+import { Frame } from '../core/entering/frame.js';
+import type { LockMode } from '../core/words/call-options.js';
 import { LockConfigurationError } from '../core/words/errors.js';
 import { checkKey } from '../core/words/lock-key.js';
 import type { Lock } from '../core/words/lock.js';
@@ -8,13 +10,13 @@ import type { Lock } from '../core/words/lock.js';
  * `LockKeyError` for a key that is invalid.
  */
 export function currentLock(key?: string): Lock | undefined {
-  return innermost(key === undefined ? key : checkKey(key, 'currentLock'));
+  return innermost(key === undefined ? key : checkKey(key, 'currentLock'))?.lock;
 }
 
-function innermost(key: string | undefined): Lock | undefined {
+function innermost(key: string | undefined): CallNode | undefined {
   for (let call = currentCall(); call; call = call.parent) {
     if (call.lock && (key === undefined || call.keys.includes(key))) {
-      return call.lock;
+      return call;
     }
   }
   return undefined;
@@ -22,11 +24,18 @@ function innermost(key: string | undefined): Lock | undefined {
 
 /**
  * Makes sure that the running code is inside a lock on `key` whose lease still lasts, and returns that lock: a guard
- * for repositories. Throws `LockConfigurationError` outside of such a lock, `LockLostError` where the lease was lost,
- * and `LockKeyError` without a key.
+ * for repositories. With `'write'`, a lock of read mode is not enough. Throws `LockConfigurationError` outside of such
+ * a lock, `LockLostError` where the lease was lost, and `LockKeyError` without a key.
  */
-export function assertLocked(key: string): Lock {
-  const lock = innermost(checkKey(key, 'assertLocked'));
+export function assertLocked(key: string, mode: LockMode = 'read'): Lock {
+  const call = innermost(checkKey(key, 'assertLocked'));
+  const lock = call?.lock;
+  if (lock && mode === 'write' && call instanceof Frame && call.leaseOn(key)?.shares !== undefined) {
+    throw new LockConfigurationError(
+      `Lock "${key}" is held in read mode by the code that runs here, which has to write. Give its method mode: 'write'.`,
+      key,
+    );
+  }
   if (!lock) {
     throw new LockConfigurationError(
       `Lock "${key}" is not held by the code that runs here. Call it from a method with @DistributedLock, from withLock(), or inside lock.run().`,

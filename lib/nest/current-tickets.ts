@@ -23,7 +23,7 @@ export interface EnterTicketsOptions {
 export function makeTickets(): string | undefined {
   const entries = new Map<string, TicketEntry>();
   for (let call = currentCall(); call; call = call.parent) {
-    const own = call instanceof Frame ? call.share() : call instanceof EnteredTickets ? call.entries : [];
+    const own = call instanceof Frame && call.lock ? call.makeTicketEntries() : call instanceof EnteredTickets ? call.entries : [];
     for (const entry of own) {
       const name = JSON.stringify([entry.store, entry.key]);
       // A nested call would enter the lock of the innermost call, so its ticket counts.

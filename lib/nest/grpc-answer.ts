@@ -14,8 +14,11 @@ interface StreamCall {
   emit(event: 'error', error: object): unknown;
 }
 
-/** https://grpc.io/docs/guides/status-codes: ABORTED and UNAVAILABLE, by the status of HTTP; INTERNAL for others. */
-const STATUSES: Readonly<Record<number, number>> = { 423: 10, 503: 14 };
+/**
+ * https://grpc.io/docs/guides/status-codes: ABORTED, RESOURCE_EXHAUSTED and UNAVAILABLE, by the status of HTTP;
+ * INTERNAL for others.
+ */
+const STATUSES: Readonly<Record<number, number>> = { 423: 10, 429: 8, 503: 14 };
 const INTERNAL = 13;
 
 /**

@@ -3,7 +3,9 @@ import {
   checkOnUnavailable,
   LEAST_TTL_MS,
   LOCK_OPTIONS,
+  checkPermits,
   parseCall,
+  type CallGiven,
   type CallOptions,
   type CallDefaults,
   type LockOptions,
@@ -14,19 +16,30 @@ import { checkFunction, checkOptions, type OptionNames, wrongOption } from '../c
 import { parseDuration, type Duration } from '../core/words/duration.js';
 import { LockConfigurationError, LockNotAcquiredError } from '../core/words/errors.js';
 import type { Lock } from '../core/words/lock.js';
-import { checkKey, checkLiteralKeys, refusePlaceholder } from '../core/words/lock-key.js';
+import type { Permit } from '../core/words/lock.js';
+import { checkKey, checkLiteralKeys, checkOneKey, refusePlaceholder } from '../core/words/lock-key.js';
 import type { OpenOptions } from '../core/seam/lock-store.js';
 import { Locks, type LocksSettings } from '../locks.js';
 import { WITH_LOCK_OPTIONS, type WithLockOptions } from './lock-service.options.js';
+import {
+  PERMIT_OPTIONS,
+  TRY_PERMIT_OPTIONS,
+  WITH_PERMIT_OPTIONS,
+  type PermitOptions,
+  type WithPermitOptions,
+} from './lock-service.options.js';
 import { LockOperations } from './lock.operations.js';
 import { nameCounterparts } from './application/counterparts.js';
 import { giveLockService } from './methods/locked-instance.js';
 import { askedOf, checkAnswers, runUnlessRefused, throwsAll, type Answers, type LockBody, type OnBusy } from './refused-call.js';
 import { closeStore, openStore } from './application/open-stores.js';
-import { transactionProviders } from './methods/open-transaction.js';
+import { transactionProviders } from './application/open-transaction.js';
 
 /** In one file of the package with the service, which makes it. */
 export { LockOperations };
+
+/** The options of a call of any kind. */
+export type CallOf = Omit<CallGiven, 'onUnavailable'> & Answers<unknown>;
 
 /** The parts of a `LockService`: a store, and the defaults of its application. */
 export interface LockServiceSettings extends LocksSettings {
@@ -124,8 +137,8 @@ export class LockService {
   }
 
   /** @internal The options of a call, checked, with the defaults of the application. */
-  parse(options: WithLockOptions, site: string): CallOptions {
-    checkAnswers(options, site);
+  parse(options: CallOf, site: string): CallOptions {
+    checkAnswers(options, site, options.permits !== undefined);
     return parseCall(askedOf(options), this.#defaults, site, options.onBusy === 'skip');
   }
 
@@ -137,7 +150,12 @@ export class LockService {
     if (!answers) {
       return this.#locks.run(keys, call, body);
     }
-    return runUnlessRefused(answers, body, (watched) => this.#locks.run(keys, call, watched));
+    return runUnlessRefused(
+      answers,
+      body,
+      (watched) => this.#locks.run(keys, call, watched),
+      (error) => body(this.#locks.without(keys[0] as string, call, error)),
+    );
   }
 
   /**
@@ -147,7 +165,7 @@ export class LockService {
   async acquire(key: string | readonly string[], options: LockOptions = DEFAULT_OPTIONS): Promise<Lock> {
     const site = siteOf(options, 'acquire');
     checkOptions(site, options, LOCK_OPTIONS);
-    return this.#acquire(key, options, site);
+    return this.#acquire(key, options, site) as Promise<Lock>;
   }
 
   /** Like `acquire`, without waiting: null where the lock is taken or others wait for it. */
@@ -155,17 +173,72 @@ export class LockService {
     const site = siteOf(options, 'tryAcquire');
     checkOptions(site, options, TRY_OPTIONS);
     try {
-      return await this.#acquire(key, { ...options, wait: 0 }, site, true);
+      return (await this.#acquire(key, { ...options, wait: 0 }, site, true)) as Lock;
     } catch (error) {
-      if (error instanceof LockNotAcquiredError && error.reason === 'busy') {
-        return null;
-      }
-      throw error;
+      return nullIfBusy(error);
     }
   }
 
-  #acquire(key: string | readonly string[], options: LockOptions, site: string, skips = false): Promise<Lock> {
+  #acquire(key: string | readonly string[], options: CallGiven, site: string, skips = false): Promise<Lock | Permit> {
     return this.#locks.acquire(checkLiteralKeys(key, site), parseCall(options, this.#defaults, site, skips));
+  }
+
+  /**
+   * Runs `body` with one of `permits` permits of a semaphore, which all processes share; gives it back when the body
+   * has settled. The count travels with each call: where callers name different ones, the smallest of those present
+   * counts.
+   *
+   * Throws `LockNotAcquiredError` when all are taken for the whole `wait`, and otherwise as `withLock` does.
+   */
+  withPermit<T>(key: string, permits: number, body: (permit: Permit) => T | PromiseLike<T>): Promise<T>;
+  withPermit<T>(
+    key: string,
+    permits: number,
+    options: WithPermitOptions<T> & { onBusy: 'skip' },
+    body: (permit: Permit) => T | PromiseLike<T>,
+  ): Promise<T | undefined>;
+  withPermit<T>(
+    key: string,
+    permits: number,
+    options: (WithPermitOptions<T> & { onBusy?: Exclude<OnBusy<T>, 'skip'> | undefined }) | undefined,
+    body: (permit: Permit) => T | PromiseLike<T>,
+  ): Promise<T>;
+  withPermit<T>(
+    key: string,
+    permits: number,
+    ...rest: [(permit: Permit) => T | PromiseLike<T>] | [WithPermitOptions<T> | undefined, (permit: Permit) => T | PromiseLike<T>]
+  ): Promise<T | undefined> {
+    try {
+      const [given, body] = rest.length === 1 ? [undefined, rest[0]] : rest;
+      const options: WithPermitOptions<T> = given ?? DEFAULT_OPTIONS;
+      const site = siteOf(options, 'withPermit');
+      checkOptions(site, options, WITH_PERMIT_OPTIONS);
+      checkFunction(site, body, 'Pass the function that needs the permit as the last argument.');
+      const call = this.parse({ ...options, permits: checkPermits(permits, site) }, site);
+      const answers = throwsAll(options) ? undefined : options;
+      // The handle of such a call is a permit.
+      return this.runCall(oneKey(key, site), call, answers, body as unknown as LockBody<T>);
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+  }
+
+  /** Takes a permit that the caller gives back: `await using permit = await locks.acquirePermit('erp:7', 50)`. */
+  async acquirePermit(key: string, permits: number, options: PermitOptions = DEFAULT_OPTIONS): Promise<Permit> {
+    const site = siteOf(options, 'acquirePermit');
+    checkOptions(site, options, PERMIT_OPTIONS);
+    return this.#acquire(oneKey(key, site), { ...options, permits: checkPermits(permits, site) }, site) as Promise<Permit>;
+  }
+
+  /** Like `acquirePermit`, without waiting: null where all are taken, or others wait for one. */
+  async tryAcquirePermit(key: string, permits: number, options: Omit<PermitOptions, 'wait'> = DEFAULT_OPTIONS): Promise<Permit | null> {
+    const site = siteOf(options, 'tryAcquirePermit');
+    checkOptions(site, options, TRY_PERMIT_OPTIONS);
+    try {
+      return (await this.#acquire(oneKey(key, site), { ...options, wait: 0, permits: checkPermits(permits, site) }, site, true)) as Permit;
+    } catch (error) {
+      return nullIfBusy(error);
+    }
   }
 
   /**
@@ -275,6 +348,19 @@ nameCounterparts(LockService.prototype, 'LockService', {
   extend: 'extend(ttl) of the lock itself',
   register: 'LockModule.forRoot({ store })',
 });
+
+/** Throws an error other than that everything is taken. */
+function nullIfBusy(error: unknown): null {
+  if (error instanceof LockNotAcquiredError && error.reason === 'busy') {
+    return null;
+  }
+  throw error;
+}
+
+/** The key of a semaphore, as a list; throws `LockKeyError` for several. */
+function oneKey(key: string | readonly string[], site: string): readonly string[] {
+  return checkOneKey(checkLiteralKeys(key, site), site);
+}
 
 function siteOf(options: Pick<LockOptions, 'by'>, method: string): string {
   const by: unknown = (options as Pick<LockOptions, 'by'> | null)?.by;

@@ -2,10 +2,10 @@ import { LockError } from '../core/words/errors.js';
 import type { Listeners } from '../kit/listeners.js';
 import type { ProbeAnswer } from '../kit/probe.js';
 import { RECHECK_MS } from '../kit/protocol.js';
-import { readStored } from '../kit/replies.js';
 import { Database, START_MS, type DatabaseOptions, type HeldRow } from '../sql/database.js';
 import type { StatementLimit } from '../sql/statements.js';
 import { OPERATIONS } from './functions.js';
+import { readLock } from './functions/operator.js';
 import { BATCH } from './functions/upkeep.js';
 import type { ListeningClient } from './listening/listen-connection.js';
 import { Listener } from './listening/listener.js';
@@ -42,7 +42,7 @@ export class PostgresDatabase extends Database<PostgresKeys, Listener> {
   async heldRows(after: string, before: string, limit: StatementLimit): Promise<readonly HeldRow[]> {
     const rows = await this.calls.run({ sql: qualified(HELD_ROWS, this.schema), values: [after, before] }, limit);
     return rows.flatMap(({ key, stored }) => {
-      const lock = readStored(typeof stored === 'string' ? JSON.parse(stored) : stored);
+      const lock = readLock(typeof stored === 'string' ? JSON.parse(stored) : stored);
       return lock ? [{ row: String(key), stored: lock }] : [];
     });
   }
@@ -133,8 +133,8 @@ export class PostgresDatabase extends Database<PostgresKeys, Listener> {
 }
 
 /** Keys have the collation of C, so that the keys of one prefix stand together. */
-const HELD_ROWS = `SELECT key, SCHEMA.inspect(key) AS stored FROM SCHEMA.lease
-WHERE key > $1 AND key < $2 AND owner IS NOT NULL AND ends > clock_timestamp() ORDER BY key LIMIT 1000`;
+const HELD_ROWS = `SELECT key, stored FROM SCHEMA.lease, LATERAL SCHEMA.inspect(key) AS stored
+WHERE key > $1 AND key < $2 AND owner IS NOT NULL AND ends > clock_timestamp() AND stored IS NOT NULL ORDER BY key LIMIT 1000`;
 
 const NO_CONNECTION_TIMEOUT =
   'The pool waits for ever for the connections it makes (connectionTimeoutMillis is 0). Set it, to 5000 for example: when the network ' +

@@ -17,6 +17,8 @@ import { poolOf, type PostgresPool } from './postgres-pool.js';
  * anything but a pool.
  */
 export class PostgresLockStore extends DatabaseStore<PostgresKeys> implements LockStore, Messages {
+  readonly shared = true;
+  readonly permits = true;
   /** Undefined where no database is listened to. */
   readonly messages: Messages | undefined;
   readonly #databases: readonly PostgresDatabase[];

@@ -1,4 +1,5 @@
-import type { HoldRecord, Place, StoredLock } from '../core/seam/lock-store.js';
+import type { Shares } from '../core/seam/lock-store.js';
+import type { AcquireReply, HoldRecord, Place, StoredLock } from '../core/seam/lock-store.js';
 import { leastLimitOf } from '../core/seam/time.js';
 import { Rechecks } from '../kit/rechecks.js';
 import { START_MS } from '../sql/database.js';
@@ -12,6 +13,28 @@ import type { PostgresKeys } from './postgres-keys.js';
 /** The locks of one database, operation by operation. */
 export class PostgresLocks extends DatabaseLocks<PostgresDatabase, PostgresKeys> {
   readonly #rechecks = new Rechecks();
+
+  override async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
+    if (hold.shares === undefined) {
+      return super.acquire(hold, place);
+    }
+    const { calls, tidying } = this.database;
+    const args = { ...this.attemptOf(hold, place), key: this.keys.row(hold.key), shares: countOf(hold.shares) };
+    const answer = await calls.grant(OPERATIONS.ACQUIRE_SHARED, args, hold);
+    // Its row stays where nobody visits the key again.
+    tidying.marked();
+    return this.read(answer, place, hold.key);
+  }
+
+  override async join(hold: HoldRecord): Promise<boolean> {
+    if (hold.shares === undefined) {
+      return super.join(hold);
+    }
+    const { key, owner, fence, id, ttlMs, by, shares } = hold;
+    const args = { key: this.keys.row(key), owner, fence, hold: id, process: this.process, ttlMs: Math.ceil(ttlMs) };
+    const outcome = await this.database.calls.grant(OPERATIONS.JOIN_SHARED, { ...args, by: storedBy(by), shares: countOf(shares) }, hold);
+    return this.readJoined(outcome, key);
+  }
 
   async renew(holds: readonly HoldRecord[]): Promise<(boolean | undefined)[]> {
     const limitMs = leastLimitOf(holds);
@@ -47,6 +70,11 @@ export class PostgresLocks extends DatabaseLocks<PostgresDatabase, PostgresKeys>
   protected recheckMs(_key: string, place: Place, rank: number, joined: boolean): number {
     return this.#rechecks.recheckMs(place, rank, joined, this.database.notifier);
   }
+}
+
+/** The count of permits; 0 for a hold that reads. */
+function countOf(shares: Shares): number {
+  return shares === 'read' ? 0 : shares;
 }
 
 /** PostgreSQL stores every character but NUL. */

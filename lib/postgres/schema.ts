@@ -13,7 +13,7 @@ export const SCHEMA_VERSION = 1;
  * Rises with every other change of the functions and tables: an older process leaves alone what a newer process has
  * made.
  */
-const SCHEMA_REVISION = 5;
+const SCHEMA_REVISION = 6;
 
 /** All parts of a schema of this library, but the function `version`. `SCHEMA` stands for its name. */
 const PARTS = [TABLES, FORMER, ...FUNCTIONS, ROW_LOCK];
@@ -33,7 +33,7 @@ SELECT EXISTS (
     )
   )
   AND to_regclass(quote_ident($1) || '.lease') IS NOT NULL AND to_regclass(quote_ident($1) || '.done') IS NOT NULL
-  AND to_regclass(quote_ident($1) || '.row_lock') IS NOT NULL AS is_made
+  AND to_regclass(quote_ident($1) || '.shared') IS NOT NULL AND to_regclass(quote_ident($1) || '.row_lock') IS NOT NULL AS is_made
 `;
 
 /** The statement that asks for it, and its values. */

@@ -17,6 +17,17 @@
  * A place is called `<process>:<name>`. Lists are NULL where they are empty. Rows change all the time, and their key
  * never: with room on its page, a change touches no index.
  *
+ * Where several share a key, its `owner` is '', `ends` is the end of the last of them, `since` and `holder` are those
+ * of the first that is in, and each has a row in `shared`:
+ *
+ * | column | |
+ * |---|---|
+ * | `name` | the id of a hold, or the place that room is reserved for, which has no owner |
+ * | `number` | says who came first |
+ * | `shares` | a count of permits, or 0 for one that reads |
+ * | `ttl_ms`, `ends` | the longest lease asked for, in milliseconds, and its end |
+ * | `owner`, `process`, `since`, `holder` | of a hold |
+ *
  * `done` has a row per hold that was released while it was unanswered: the first answer, and until when it is kept.
  */
 export const TABLES = `CREATE TABLE IF NOT EXISTS SCHEMA.lease (
@@ -40,6 +51,20 @@ CREATE TABLE IF NOT EXISTS SCHEMA.done (
   answer int NOT NULL,
   ends timestamptz NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+CREATE TABLE IF NOT EXISTS SCHEMA.shared (
+  key text COLLATE "C" NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  number bigint GENERATED ALWAYS AS IDENTITY,
+  shares bigint NOT NULL,
+  ttl_ms bigint NOT NULL,
+  ends timestamptz NOT NULL,
+  owner text,
+  process text,
+  since timestamptz,
+  holder text,
+  PRIMARY KEY (key, name)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 -- CREATE INDEX IF NOT EXISTS would wait for a running VACUUM, and every operation would wait for it.
 DO $do$

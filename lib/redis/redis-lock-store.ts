@@ -19,7 +19,7 @@ import { leastLimitOf, LONGEST_COMMAND_MS } from '../core/seam/time.js';
 import { checkPrefix } from '../core/words/lock-key.js';
 import { throwIfAllFailed } from '../kit/all-failed.js';
 import { RECHECK_MS } from '../kit/protocol.js';
-import { tooManyHolds } from '../kit/refusals.js';
+import { otherKindOfKey, tooManyHolds } from '../kit/refusals.js';
 import { readBusy, readStored } from '../kit/replies.js';
 import { answeredOf, membersOf, worstOf } from '../kit/probe.js';
 import { ServerClock } from '../kit/server-clock.js';
@@ -27,7 +27,7 @@ import { processName } from '../kit/process-name.js';
 import { checkSource, isCluster, type RedisOrigin, type RedisSource } from './connection/redis-source.js';
 import { RedisConnection } from './connection/redis-connection.js';
 import { checkRedisOptions, type RedisLockStoreOptions } from './redis-lock-store.options.js';
-import { isLate, isOne, readAnswers, RedisCommands, timeIn } from './scripts/redis-commands.js';
+import { isLate, isOne, otherKindIn, readAnswers, RedisCommands, timeIn } from './scripts/redis-commands.js';
 import { RedisKeys } from './scripts/redis-keys.js';
 import { Replication } from './replication.js';
 import { renewEach, renewTogether } from './renewals.js';
@@ -50,6 +50,8 @@ import { warnOfRefusal, Wakeups } from './wakeups.js';
 export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Messages {
   readonly expires = true;
   readonly reservesFences = true;
+  readonly shared = true;
+  readonly permits = true;
   readonly keepsLimits = true;
   readonly turns: Turns = this;
   readonly tickets: Tickets = this;
@@ -148,7 +150,8 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
       return { released, reply: Promise.reject(toLockError(nextAnswer, key, undefined, EXCHANGE)) };
     }
     this.#clock.read(timeIn(nextAnswer), sentAt);
-    return { released, reply: isLate(nextAnswer) ? this.acquire(next, place) : this.#read(nextAnswer, next, place, answeredAt) };
+    const reply = isLate(nextAnswer) ? this.acquire(next, place) : this.#read(nextAnswer, next, place, answeredAt);
+    return { released, reply };
   }
 
   leave(key: string, name: string): Promise<void> {
@@ -187,7 +190,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   release(hold: HoldRecord): Promise<boolean> {
-    return this.#connection.run(this.#commands.release(this.#isCluster ? this.#released(hold) : this.#named(hold)), hold.limitMs, isOne);
+    return this.#connection.run(this.#commands.releaseOf(this.#isCluster ? this.#released(hold) : this.#named(hold)), hold.limitMs, isOne);
   }
 
   inspect(key: string): Promise<StoredLock | null> {
@@ -275,7 +278,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     const store = {
       renewalOf: (holds: readonly HoldRecord[]) => this.#commands.renew(holds),
       withdraw: (hold: HoldRecord, limitMs: number) =>
-        this.#connection.run(this.#commands.release({ ...hold, unanswered: true }), limitMs, isOne),
+        this.#connection.run(this.#commands.releaseOf({ ...hold, unanswered: true }), limitMs, isOne),
     };
     return new Replication(store, this.#origin, this.#minReplicas, this.#isCluster);
   }
@@ -302,6 +305,10 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
         this.#wakeups.granted(place);
       }
       return this.#replication.confirm(hold, granted.fence, sentAt).then(() => granted);
+    }
+    const otherKind = otherKindIn(reply);
+    if (otherKind) {
+      return Promise.reject(otherKindOfKey(hold.key, otherKind));
     }
     const { remainingMs, holder, rank, joined } = readBusy(reply);
     const recheckMs = place && rank >= 0 ? this.#wakeups.recheckMs(place, rank, joined) : undefined;

@@ -1,5 +1,6 @@
 import type { AcquireReply, FoundLock, HoldRecord, Place, StoredLock } from '../core/seam/lock-store.js';
-import { tooManyHolds } from '../kit/refusals.js';
+import type { JoinReply } from '../kit/lock-table.js';
+import { otherKindOfKey, tooManyHolds } from '../kit/refusals.js';
 import type { Database, HeldRow, RowName, RowNames } from './database.js';
 import { tooLate } from './errors.js';
 import type { Attempt } from './lock-operations.js';
@@ -43,7 +44,9 @@ export abstract class DatabaseLocks<D extends Database = Database, Names extends
     if (hold.unanswered) {
       tidying.marked();
     }
-    return { released, reply: attempt === LATE ? this.acquire(next, place) : this.read(attempt, place, hold.key) };
+    // The release was carried out, whatever became of the acquire.
+    const isRefused = attempt === LATE || (attempt.fence === undefined && attempt.otherKind);
+    return { released, reply: isRefused ? this.acquire(next, place) : this.read(attempt, place, hold.key) };
   }
 
   async leave(key: string, name: string): Promise<void> {
@@ -51,16 +54,8 @@ export abstract class DatabaseLocks<D extends Database = Database, Names extends
   }
 
   async join({ key, owner, fence, id, ttlMs, limitMs }: HoldRecord): Promise<boolean> {
-    const { calls, dialect } = this.database;
     const args = { key: this.keys.row(key), owner, fence, hold: id, process: this.process, ttlMs: Math.ceil(ttlMs) };
-    const outcome = await calls.grant(this.database.operations.JOIN, args, { key, limitMs });
-    if (outcome === LATE) {
-      throw tooLate(key, dialect);
-    }
-    if (outcome === 'full') {
-      throw tooManyHolds(key);
-    }
-    return outcome === 'joined';
+    return this.readJoined(await this.database.calls.grant(this.database.operations.JOIN, args, { key, limitMs }), key);
   }
 
   async release(hold: HoldRecord): Promise<boolean> {
@@ -116,6 +111,16 @@ export abstract class DatabaseLocks<D extends Database = Database, Names extends
     };
   }
 
+  protected readJoined(outcome: JoinReply, key: string): boolean {
+    if (outcome === LATE) {
+      throw tooLate(key, this.database.dialect);
+    }
+    if (outcome === 'full') {
+      throw tooManyHolds(key);
+    }
+    return outcome === 'joined';
+  }
+
   protected read(answer: Attempt, place: Place | undefined, key: string): AcquireReply {
     if (answer === LATE) {
       throw tooLate(key, this.database.dialect);
@@ -123,7 +128,10 @@ export abstract class DatabaseLocks<D extends Database = Database, Names extends
     if (answer.fence !== undefined) {
       return answer;
     }
-    const { remainingMs, holder, rank, joined } = answer;
+    const { remainingMs, holder, rank, joined, otherKind } = answer;
+    if (otherKind) {
+      throw otherKindOfKey(key, otherKind);
+    }
     return { remainingMs, holder, recheckMs: place && rank >= 0 ? this.recheckMs(key, place, rank, joined) : undefined };
   }
 

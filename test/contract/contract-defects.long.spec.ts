@@ -7,7 +7,18 @@ import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
 import { mapHolds, partsOf, type Parts } from './defects/defect';
 import { DEFECTS } from './defects/defects';
 
-const OFFERS: readonly StoreOffer[] = ['turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'];
+const OFFERS: readonly StoreOffer[] = [
+  'turns',
+  'tickets',
+  'operator',
+  'messages',
+  'search',
+  'forced',
+  'health',
+  'reservesFences',
+  'shared',
+  'permits',
+];
 
 type Connect = () => Parts;
 
@@ -126,6 +137,19 @@ test('a store that keeps the contract passes it', async () => {
   const { tested, failures } = await runContract(one());
   expect([...failures]).toEqual([]);
   expect(tested.length).toBeGreaterThan(80);
+});
+
+test('a store whose leases do not end by time passes it with all that it offers', async () => {
+  const { tested, failures } = await runContract(
+    () => {
+      const store = partsOf(new MemoryLockStore({ expires: false }));
+      return () => store;
+    },
+    '',
+    { expires: false },
+  );
+  expect([...failures]).toEqual([]);
+  expect(tested).toContainEqual(expect.stringContaining('a reader that comes does not overtake'));
 });
 
 test('a store that grants no long lease is asked for none', async () => {
@@ -303,7 +327,7 @@ test('what a store does not offer is skipped, and the name of the test says why'
   expect([...failures]).toEqual([]);
   expect(tested.length + skipped.length).toBe(whole.tested.length + whole.skipped.length);
   // The rules of `forced` need an operator, too.
-  for (const offer of ['turns', 'tickets', 'operator', 'messages', 'search', 'health', 'open']) {
+  for (const offer of ['turns', 'tickets', 'operator', 'messages', 'search', 'health', 'open', 'shared', 'permits']) {
     expect(skipped).toContainEqual(expect.stringContaining(`(skipped: the store does not offer ${offer})`));
   }
   expect(skipped).toContainEqual(expect.stringContaining('(skipped: leases of the store do not end by time)'));

@@ -2,28 +2,22 @@ import { digestOf, encode } from './encoding.js';
 import type { Moves } from './moves.js';
 import { CLAIM_MS, RECHECK_MS } from '../../lib/kit/protocol.js';
 import { CLOCK_STEP_MS, STEP_MS, TTL_MS, type Scope } from './scope.js';
-import { copyOf, isGone, isTrusted, type Lease, type State } from './state.js';
+import { checkShared, checkTrusted, trustedLeases } from './sharing.js';
+import { copyOf, isGone, type State, type StoredKey } from './state.js';
 import { Violation, type Step } from './violation.js';
 
-/** At most one owner trusts its lease, and no lease in the store is longer than one that was asked for. */
+/**
+ * At most one owner trusts its lease, or as many as may share the key, and no lease in the store is longer than one
+ * that was asked for.
+ */
 export function checkState(state: State): void {
-  const trusted = new Map<string, Lease>();
-  for (const process of state.processes) {
-    for (const { leases } of process.calls) {
-      for (const lease of leases) {
-        if (!isTrusted(lease, state.now) || lease.epoch !== state.epoch) {
-          continue;
-        }
-        const other = trusted.get(lease.key);
-        if (other && other.owner !== lease.owner) {
-          throw new Violation(`${other.hold} and ${lease.hold} of two owners trust their leases on ${lease.key}`);
-        }
-        trusted.set(lease.key, lease);
-      }
-    }
+  for (const leases of trustedLeases(state).values()) {
+    checkTrusted(leases);
   }
   const clock = state.now + state.aheadMs;
-  for (const { key, grant } of state.stored.keys) {
+  for (const stored of state.stored.keys) {
+    const { key, grant } = stored;
+    checkShared(stored, clock, state.wasSetBack);
     if (grant && grant.endsAt - clock > TTL_MS && !state.wasSetBack) {
       throw new Violation(`the lease on ${key} is longer than any that was asked for`);
     }
@@ -120,8 +114,10 @@ function isDone({ processes, transits, stored }: State): boolean {
       state !== 'up' || (releases.length === 0 && calls.every(({ stage }) => stage === 'new' || stage === 'over')),
   );
   const isSilent = transits.every(({ phase, process }) => phase !== 'command' && processes[process]?.state === 'stopped');
-  return isQuiet && isSilent && stored.keys.every(({ grant, turn }) => !grant && !turn);
+  return isQuiet && isSilent && stored.keys.every((key) => !isHeld(key) && !key.turn && !key.shared?.claims.length);
 }
+
+const isHeld = ({ grant, shared }: StoredKey): boolean => grant !== undefined || (shared !== undefined && shared.holds.length > 0);
 
 function whatIsLeft({ processes, stored }: State): string {
   const waiting = processes.flatMap((process, at) =>
@@ -129,6 +125,6 @@ function whatIsLeft({ processes, stored }: State): string {
       ? []
       : process.calls.filter(({ stage }) => stage === 'entering').map(() => `a call of p${at} waits`),
   );
-  const held = stored.keys.filter(({ grant }) => grant).map(({ key }) => `${key} is held`);
+  const held = stored.keys.filter(isHeld).map(({ key }) => `${key} is held`);
   return [...waiting, ...held].join(', ') || 'a release is repeated';
 }

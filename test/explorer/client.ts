@@ -1,4 +1,5 @@
 import { RECHECK_MS } from '../../lib/kit/protocol.js';
+import { placeEnd } from '../../lib/core/seam/shares.js';
 import { LIMIT_MS, STEP_MS, TTL_MS, type Flaw } from './scope.js';
 import {
   isTrusted,
@@ -48,6 +49,7 @@ export class Client {
         stage: 'wanted',
         owner: ticket?.owner ?? this.#newName('o', at, key),
         hold: '',
+        shares: ticket ? ticket.shares : this.#process.shares,
         joins: ticket?.stored ?? 0,
         isUnknown: false,
         unanswered: false,
@@ -169,20 +171,21 @@ export class Client {
     const line = this.#line(lease.key);
     lease.hold ||= this.#newName('h', at, lease.key);
     if (lease.joins === 0) {
-      line.place ||= this.#newName('q', at, lease.key);
+      line.place ||= `${this.#newName('q', at, lease.key)}${placeEnd(lease.shares)}`;
       line.isNotified = false;
       line.burst = 1;
-      lease.fences ||= 1 + this.#inLine(lease.key).length;
+      lease.fences ||= lease.shares === undefined ? 1 + this.#inLine(lease.key).length : 1;
     }
     lease.stage = 'asking';
     lease.at = this.#state.now;
-    const { key, hold, owner, fences, joins } = lease;
+    const { key, hold, owner, shares, fences, joins } = lease;
     const kind = joins > 0 ? 'join' : 'acquire';
     this.#send({
       kind,
       key,
       hold,
       owner,
+      shares,
       fence: joins,
       fences: Math.max(1, fences),
       ttlMs: ttlOf(lease),
@@ -208,7 +211,7 @@ export class Client {
       } else {
         this.#granted(at, lease, answer.fence, answer.fence, sentAt, answer.epoch);
       }
-    } else if (kind === 'join') {
+    } else if (kind === 'join' || answer?.refused) {
       this.#refuse(at, lease);
     } else {
       const { rank = -1, remainingMs = 0 } = answer ?? {};
@@ -240,6 +243,9 @@ export class Client {
     const call = this.#process.calls[at] as Call;
     const renewal = { isSent: false, at: renewalAt(lease, sentAt) };
     Object.assign(lease, { stage: 'held', fence, stored, sentAt, epoch, renewal });
+    if (lease.shares !== undefined && lease.joins === 0) {
+      this.#endTurn(lease.key);
+    }
     if (call.leases.some((one) => one.stage === 'ended' || (one.stage === 'held' && !isTrusted(one, this.#state.now)))) {
       call.leases.forEach((one) => this.#startOver(at, one));
       this.#want(at, call.leases[0] as Lease);
@@ -257,7 +263,9 @@ export class Client {
   #startOver(at: number, lease: Lease): void {
     if (lease.stage === 'held') {
       this.#abandon(lease);
-      this.#endTurn(lease.key);
+      if (holdsLine(lease)) {
+        this.#endTurn(lease.key);
+      }
     }
     Object.assign(lease, {
       stage: 'wanted',
@@ -298,7 +306,7 @@ export class Client {
     }
     const line = this.#line(lease.key);
     const [next] = this.#inLine(lease.key);
-    if (next && lease.joins === 0 && line.burst < MOST_SERVED && this.#canServe(lease)) {
+    if (next && holdsLine(lease) && line.burst < MOST_SERVED && this.#canServe(lease)) {
       line.burst++;
       line.current = next.at;
       Object.assign(next.lease, { owner: lease.owner, hold: lease.hold, unanswered: lease.unanswered, fences: lease.fences });
@@ -309,7 +317,7 @@ export class Client {
     const trust = { trustedUntil: trustedUntil(lease), epoch: lease.epoch === epoch ? epoch : -1 };
     const release = { ...this.#newRelease(lease), ...trust };
     this.#process.releases.push(release);
-    if (next && lease.joins === 0) {
+    if (next && holdsLine(lease)) {
       this.#exchange(release, lease, next.at, next.lease, line);
       return;
     }
@@ -347,9 +355,9 @@ export class Client {
   }
 
   #renew(lease: Lease): void {
-    const { key, hold, owner, stored } = lease;
+    const { key, hold, owner, shares, stored } = lease;
     lease.renewal = { isSent: true, at: this.#state.now };
-    this.#send({ kind: 'renew', key, hold, owner, fence: stored, ttlMs: ttlOf(lease) });
+    this.#send({ kind: 'renew', key, hold, owner, shares, fence: stored, ttlMs: ttlOf(lease) });
   }
 
   #renewed(lease: Lease, { answer, sentAt }: Transit): void {
@@ -368,7 +376,7 @@ export class Client {
     const call = this.#process.calls[at] as Call;
     this.#abandon(lease);
     lease.stage = 'ended';
-    if (lease.joins === 0) {
+    if (holdsLine(lease)) {
       this.#endTurn(lease.key);
     }
     if (call.stage === 'running') {
@@ -383,15 +391,15 @@ export class Client {
     this.#sendRelease(release);
   }
 
-  #newRelease({ key, hold, owner, unanswered }: Lease): Release {
+  #newRelease({ key, hold, owner, shares, unanswered }: Lease): Release {
     const { now } = this.#state;
     const isMarked = (unanswered && this.#flaw !== 'leaves no mark') || this.#process.sendsAgain;
     const times = { firstSentAt: now, sentAt: now, until: now + TTL_MS + LATEST_MS, trustedUntil: 0 };
-    return { key, hold, owner, unanswered: isMarked, ...times, epoch: -1 };
+    return { key, hold, owner, shares, unanswered: isMarked, ...times, epoch: -1 };
   }
 
-  #sendRelease({ key, hold, owner, unanswered }: Release): void {
-    this.#send({ kind: 'release', key, hold, owner, unanswered });
+  #sendRelease({ key, hold, owner, shares, unanswered }: Release): void {
+    this.#send({ kind: 'release', key, hold, owner, shares, unanswered });
   }
 
   #repeat(release: Release): void {
@@ -423,7 +431,7 @@ export class Client {
     const [, lease] = this.#find((one) => one.hold === hold && one.stage === 'releasing');
     if (lease) {
       lease.stage = 'ended';
-      if (lease.joins === 0) {
+      if (holdsLine(lease)) {
         this.#endTurn(lease.key);
       }
     }
@@ -488,6 +496,11 @@ export class Client {
     };
     this.#state.transits.push({ ...base, ...command, phase: 'command', process: this.#number });
   }
+}
+
+/** Whether the next call of its process waits until a held lease ends: one that shares its key holds no line. */
+function holdsLine({ joins, shares }: Lease): boolean {
+  return joins === 0 && shares === undefined;
 }
 
 /** When two thirds of the lease are left, in whole steps. */

@@ -1,5 +1,6 @@
 import type { Edit } from '../support/defective.js';
 import { DEFECTS_OF_TABLE } from '../model/properties/defects-of-table.js';
+import { DEFECTS_OF_SHARING } from './defects-of-sharing.js';
 import { SCOPES, type Flaw, type Scope, type ScopeName } from './scope.js';
 
 /**
@@ -41,8 +42,8 @@ const DEFECTS_OF_TABLE_ONLY: readonly { readonly defect: string; readonly edits:
     edits: [
       {
         file: FILE,
-        from: '      state.unreserve();\n      this.#handOver(key);',
-        to: '      state.unreserve();',
+        from: '(state.dequeue(name) ? state.shared !== undefined : state.unreserve(name))',
+        to: '(state.dequeue(name) ? state.shared !== undefined : state.unreserve(name) && false)',
       },
     ],
   },
@@ -50,13 +51,17 @@ const DEFECTS_OF_TABLE_ONLY: readonly { readonly defect: string; readonly edits:
     defect: 'a release frees the lock although another hold is in it',
     scope: 'tickets',
     edits: [
-      { file: FILE, from: 'const last = answer && state?.grant?.holds.size === 0;', to: 'const last = answer && state !== undefined;' },
+      {
+        file: FILE,
+        from: 'const last = answer && (hold.shares !== undefined || state.grant?.holds.size === 0);',
+        to: 'const last = answer;',
+      },
     ],
   },
   {
     defect: 'a hold joins after its own release',
     scope: 'tickets',
-    edits: [{ file: FILE, from: " || this.#done.get(hold.id) !== undefined) {\n      return 'ended';", to: ") {\n      return 'ended';" }],
+    edits: [{ file: FILE, from: 'grant.fence !== hold.fence || this.#done.get(hold.id) !== undefined', to: 'grant.fence !== hold.fence' }],
   },
   {
     defect: 'a ticket enters the lock of the owner after',
@@ -72,5 +77,6 @@ const DEFECTS_OF_TABLE_ONLY: readonly { readonly defect: string; readonly edits:
 
 export const DEFECTS: readonly PlantedDefect[] = [
   ...DEFECTS_OF_TABLE_ONLY.map((planted) => ({ ...planted, scope: SCOPES[planted.scope] })),
+  ...DEFECTS_OF_SHARING.map(({ defect, edits, scope, changes }) => ({ defect, edits, scope: { ...SCOPES[scope], ...changes } })),
   ...FLAWS.map(([flaw, scope, changes]) => ({ defect: `a process ${flaw}`, edits: [], scope: { ...SCOPES[scope], ...changes, flaw } })),
 ];

@@ -1,6 +1,11 @@
 import { hash } from 'node:crypto';
 import { START_MS } from './scope.js';
-import { isGone, type Lease, type State, type Transit } from './state.js';
+import { isGone, type Lease, type State, type StoredShared, type Transit } from './state.js';
+
+/** The name that a name counts as. */
+type Rename = (name: string) => string;
+/** The number that a fence counts as. */
+type Fences = (fence: number) => number;
 
 /**
  * A text that two states share if they differ in nothing that matters. Times count from now. Fences count by their
@@ -24,10 +29,16 @@ function permutationsOf(order: readonly number[], own: readonly string[]): reado
   if (order.length === 1 || new Set(own).size === own.length) {
     return [order];
   }
-  const all = order.length === 2 ? [[0, 1], [1, 0]] : [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]]; // prettier-ignore
-  return all
+  return allOrders(order.length)
     .map((places) => places.map((at) => order[at] as number))
     .filter((one) => one.every((at, place) => own[at] === own[order[place] as number]));
+}
+
+/** Every order of the numbers below `count`. */
+function allOrders(count: number): readonly (readonly number[])[] {
+  return count === 0
+    ? [[]]
+    : allOrders(count - 1).flatMap((order) => Array.from({ length: count }, (_, at) => order.toSpliced(at, 0, count - 1)));
 }
 
 function encodeAs(state: State, order: readonly number[]): string {
@@ -44,11 +55,14 @@ function encodeAs(state: State, order: readonly number[]): string {
     return `${lane}${encodeTransit(transit, now, clock, place, rename, fences)}`;
   });
   text.push(transits.toSorted().join(' '));
-  for (const { key, queue, queueEndsAt, holds, grant, turn } of stored.keys) {
+  for (const { key, queue, queueEndsAt, holds, grant, turn, shared } of stored.keys) {
     text.push(`${key}[${queue.map(({ name }) => rename(name)).join()}]${queue.length > 0 ? queueEndsAt - clock : ''}`);
     text.push(holds.map(([hold, process]) => `${rename(hold)}${rename(process)}`).join());
     text.push(grant ? `${rename(grant.owner)},${fences(grant.fence)},${grant.endsAt - clock},${grant.ttlMs}` : '');
     text.push(turn ? `${rename(turn.place.name)},${turn.endsAt - clock}` : '');
+    if (shared) {
+      text.push(encodeShared(shared, clock, rename, fences));
+    }
   }
   text.push(
     stored.done
@@ -61,16 +75,20 @@ function encodeAs(state: State, order: readonly number[]): string {
   return text.join('|');
 }
 
+function encodeShared({ fence, holds, claims, more }: StoredShared, clock: number, rename: Rename, fences: Fences): string {
+  const those = holds.map(
+    ([id, { owner, process, shares, endsAt, ttlMs }]) =>
+      `${rename(id)}${rename(owner)}${rename(process)}${shares},${endsAt - clock},${ttlMs}`,
+  );
+  const reserved = claims.map(([name, { endsAt }]) => `${rename(name)},${endsAt - clock}`);
+  return `${fences(fence)}<${those.toSorted().join(';')}<${reserved.toSorted().join(';')}<${more.join(';')}`;
+}
+
 function isSameLane(one: Transit, other: Transit): boolean {
   return !one.isLate && one.process === other.process && one.phase === other.phase;
 }
 
-function encodeProcess(
-  state: State,
-  at: number,
-  rename: (name: string) => string,
-  fences = (fence: number): number => (fence > 0 ? 1 : 0),
-): string {
+function encodeProcess(state: State, at: number, rename: Rename, fences = (fence: number): number => (fence > 0 ? 1 : 0)): string {
   const process = state.processes[at] as State['processes'][number];
   if (isGone(process)) {
     return `${process.sendsAgain ? '2' : ''}${process.state}`;
@@ -84,23 +102,17 @@ function encodeProcess(
   );
   const releases = process.releases.map((one) => {
     const trusted = one.epoch === epoch && one.trustedUntil > now ? one.trustedUntil - now : 0;
-    return `${rename(one.hold)}${rename(one.owner)}${one.sentAt - now},${one.until - now},${trusted}${one.unanswered ? '*' : ''}${one.firstSentAt === one.sentAt ? '1' : ''}`;
+    return `${rename(one.hold)}${rename(one.owner)}${one.shares ?? ''}${one.sentAt - now},${one.until - now},${trusted}${one.unanswered ? '*' : ''}${one.firstSentAt === one.sentAt ? '1' : ''}`;
   });
-  return `${process.sendsAgain ? '2' : ''}${process.state}{${calls.join('/')}{${lines.join('/')}{${releases.toSorted().join('/')}`;
+  return `${process.sendsAgain ? '2' : ''}${process.shares ?? ''}${process.state}{${calls.join('/')}{${lines.join('/')}{${releases.toSorted().join('/')}`;
 }
 
-function encodeLease(
-  lease: Lease,
-  now: number,
-  epoch: number,
-  rename: (name: string) => string,
-  fences: (fence: number) => number,
-): string {
+function encodeLease(lease: Lease, now: number, epoch: number, rename: Rename, fences: Fences): string {
   const { stage, owner, hold, joins, isUnknown, unanswered, at, renewal, sentAt } = lease;
   if (stage === 'ended' || stage === 'wanted') {
     return stage;
   }
-  const names = `${stage}${rename(owner)},${rename(hold)},${fences(joins)}${isUnknown ? '?' : ''}${unanswered ? '*' : ''}${lease.fences}`;
+  const names = `${stage}${rename(owner)},${rename(hold)},${fences(joins)}${isUnknown ? '?' : ''}${unanswered ? '*' : ''}${lease.fences}${lease.shares ?? ''}`;
   if (stage !== 'held') {
     return `${names},${stage === 'line' ? '' : at - now}`;
   }
@@ -108,27 +120,22 @@ function encodeLease(
   return `${names},${fences(lease.fence)},${fences(lease.stored)},${sentAt - now},${renewal.isSent ? '>' : ''}${renewal.at - now}${current}`;
 }
 
-function encodeTransit(
-  transit: Transit,
-  now: number,
-  clock: number,
-  place: readonly number[],
-  rename: (name: string) => string,
-  fences: (fence: number) => number,
-): string {
+function encodeTransit(transit: Transit, now: number, clock: number, place: readonly number[], rename: Rename, fences: Fences): string {
   const { phase, process, kind, key, hold, owner, latest, next, answer, sentAt, isLate, isCopy } = transit;
-  const flags = `${phase}${place[process]}${kind}${key}${isLate ? '~' : ''}${isCopy ? '2' : ''}${transit.unanswered ? '*' : ''}`;
+  const flags = `${phase}${place[process]}${kind}${key}${isLate ? '~' : ''}${isCopy ? '2' : ''}${transit.unanswered ? '*' : ''}${transit.shares ?? ''}`;
   const names = `${rename(hold)},${rename(owner)},${rename(transit.place)},${next ? `${rename(next.hold)}${rename(next.owner)}${next.mayOvertake}` : ''}`;
-  const reply = answer && `${answer.held},${answer.released},${fences(answer.fence)},${answer.remainingMs},${answer.rank}`;
+  const reply =
+    answer && `${answer.held},${answer.released},${fences(answer.fence)},${answer.remainingMs},${answer.rank}${answer.refused ? '!' : ''}`;
   return `${flags}${names},${fences(transit.fence)},${transit.fences},${sentAt - now},${latest - clock},${reply ?? ''}`;
 }
 
 /** Fences that the clock has passed count by their order, others by how far they are ahead of it. */
-function fencesOf(state: State): (fence: number) => number {
+function fencesOf(state: State): Fences {
   const clock = (START_MS + state.now + state.aheadMs) * 1_000;
   const all = new Set<number>([state.stored.fence, state.maxFence]);
-  for (const { grant } of state.stored.keys) {
+  for (const { grant, shared } of state.stored.keys) {
     all.add(grant?.fence ?? 0);
+    all.add(shared?.fence ?? 0);
   }
   for (const { fence, answer } of state.transits) {
     all.add(fence);

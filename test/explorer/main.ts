@@ -10,7 +10,7 @@ import { SCOPES, type ScopeName } from './scope.js';
 import { Server } from './server.js';
 
 const USAGE = `npm run explore -- [--states N] [--scope NAME] [--defects]
-  Looks at every state of two and three processes that lock one key or two, breadth first, and prints the shortest way to one that breaks a promise.
+  Looks at every state of one to four processes that lock one key or two, or share one, breadth first, and prints the shortest way to one that breaks a promise.
   --states   the most states of each scope; default: 250000
   --scope    one of ${Object.keys(SCOPES).join(', ')}; default: all of them, as many at once as there are cores
   --defects  plants each known defect of the lock table instead, and prints the shortest way to it`;

@@ -139,7 +139,8 @@ export class Moves {
       if (this.#scope.tickets) {
         for (const [other, holder] of processes.entries()) {
           const lease = other === at ? undefined : holder.calls.find(({ stage }) => stage === 'running')?.leases[0];
-          if (lease) {
+          // No process joins a permit.
+          if (lease && typeof lease.shares !== 'number') {
             moves.push(this.#move(at, `begins a call with the ticket of ${lease.owner}`, (client) => client.begin(first, lease)));
           }
         }
@@ -203,8 +204,8 @@ export class Moves {
         next.epoch++;
       });
     }
-    for (const { key, grant } of state.stored.keys) {
-      if (grant) {
+    for (const { key, grant, shared } of state.stored.keys) {
+      if (grant || (shared && shared.holds.length > 0)) {
         fault('forced', 'operator', `releases ${key} by force`, (next) => {
           next.epoch++;
           this.#server.force(next, key);

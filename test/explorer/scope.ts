@@ -1,3 +1,8 @@
+import type { Shares } from '../../lib/core/seam/lock-store.js';
+
+/** How a process wants the key: alone, beside others that read, or with a permit of so many. */
+export type Want = 'write' | Shares;
+
 /**
  * The scope of an exploration: the number of processes, calls and keys, and the faults that may happen. Everything
  * within a scope is explored, in every order.
@@ -5,6 +10,8 @@
 export interface Scope {
   readonly name: string;
   readonly processes: number;
+  /** How each process wants the key; alone, where nothing is said. */
+  readonly wants?: readonly Want[];
   /** Calls that each process makes. */
   readonly calls: number;
   /** Keys that each call locks. */
@@ -57,6 +64,8 @@ export const CLOCK_STEP_MS = 1_500;
 const ALL: readonly FaultKind[] = ['lost', 'doubled', 'late', 'stopped', 'crashed', 'cut', 'ahead', 'back', 'flushed', 'forced'];
 const ONE_KEY = { calls: 1, keys: 1, kinds: ALL, givesUp: true } as const;
 
+const SHARED = { ...ONE_KEY, faults: 1 } as const;
+
 /** Each is explored by itself: together they would be too many states to look at all of them to any depth. */
 export const SCOPES = {
   alone: { ...ONE_KEY, name: 'one process', processes: 1, faults: 2 },
@@ -83,6 +92,23 @@ export const SCOPES = {
     givesUp: false,
     isInstant: true,
   },
+  readers: { ...SHARED, name: 'two readers and a writer', processes: 3, wants: ['read', 'read', 'write'] },
+  writers: { ...SHARED, name: 'two writers and a reader', processes: 3, wants: ['write', 'write', 'read'] },
+  crowd: { ...SHARED, name: 'three readers and a writer', processes: 4, wants: ['read', 'read', 'read', 'write'] },
+  crossing: {
+    ...SHARED,
+    name: 'two readers and two writers, none of which fails',
+    processes: 4,
+    wants: ['read', 'read', 'write', 'write'],
+    faults: 0,
+  },
+  visits: { ...SHARED, name: 'a reader and a writer, two calls each', processes: 2, calls: 2, wants: ['read', 'write'] },
+  passes: { ...SHARED, name: 'two readers and a writer, with tickets', processes: 3, wants: ['read', 'read', 'write'], tickets: true },
+  permits: { ...SHARED, name: 'three processes, two permits', processes: 3, wants: [2, 2, 2] },
+  seat: { ...SHARED, name: 'three processes, one permit', processes: 3, wants: [1, 1, 1] },
+  counts: { ...SHARED, name: 'three processes, one or two permits', processes: 3, wants: [1, 2, 2] },
+  leaps: { ...SHARED, name: 'four processes, one to three permits, none of which fails', processes: 4, wants: [1, 2, 3, 3], faults: 0 },
+  kinds: { ...SHARED, name: 'a writer, a reader and a permit', processes: 3, wants: ['write', 'read', 1] },
 } satisfies Record<string, Scope>;
 
 export type ScopeName = keyof typeof SCOPES;

@@ -2,10 +2,21 @@ import type { HoldRecord } from '../../lib/core/seam/lock-store.js';
 import type { QueuedPlace } from '../../lib/kit/key-state.js';
 import type { JoinReply, TableReply } from '../../lib/kit/lock-table.js';
 import type { Edit } from '../support/defective.js';
-import { openLibrary, type Library, type OpenTable } from '../support/open-table.js';
+import { openLibrary, type Library, type OpenShared, type OpenTable } from '../support/open-table.js';
 import { Violation } from './violation.js';
 import { START_MS } from './scope.js';
-import { isGone, nameOf, numberOf, type Answer, type State, type Stored, type StoredKey, type Transit } from './state.js';
+import { checkBusy, checkChange, checkOrderOfShared, type Change } from './sharing.js';
+import {
+  isGone,
+  nameOf,
+  numberOf,
+  type Answer,
+  type State,
+  type Stored,
+  type StoredKey,
+  type StoredShared,
+  type Transit,
+} from './state.js';
 
 /**
  * Carries commands out: each time with the lock table itself, put into the state that is explored, and read from it
@@ -29,9 +40,12 @@ export class Server {
 
   /** Carries a command out, and puts its reply and its messages on their way. */
   carryOut(state: State, command: Transit): void {
-    const before = state.stored.keys.find(({ key }) => key === command.key);
+    const before = this.#keyOf(state, command.key);
     const answer = this.#run(state, command.key, (table) => this.#answer(table, state, command, before));
-    const after = state.stored.keys.find(({ key }) => key === command.key);
+    const after = this.#keyOf(state, command.key);
+    const change = { before, after, wasSetBack: state.wasSetBack };
+    checkChange(change, command);
+    this.#checkShared(command, answer, change);
     if (after?.grant && after.grant.owner !== before?.grant?.owner && command.kind !== 'acquire' && command.kind !== 'exchange') {
       throw new Violation(`a ${command.kind} made the lock of ${after.grant.owner}`);
     }
@@ -48,13 +62,33 @@ export class Server {
 
   /** An operator releases a lock by force; whether it was held. */
   force(state: State, key: string): boolean {
-    const fence = state.stored.keys.find((stored) => stored.key === key)?.grant?.fence;
-    return fence !== undefined && this.#run(state, key, (table) => table.forceRelease(key, fence));
+    const before = this.#keyOf(state, key);
+    const fence = before?.grant?.fence ?? before?.shared?.fence;
+    const wasHeld = fence !== undefined && this.#run(state, key, (table) => table.forceRelease(key, fence));
+    checkChange({ before, after: this.#keyOf(state, key), wasSetBack: state.wasSetBack }, { kind: 'forced', key, hold: '' });
+    return wasHeld;
   }
 
   /** Forgets what is over. */
   tidy(state: State): void {
     state.stored = this.#read(this.#load(state));
+  }
+
+  #keyOf({ stored }: State, key: string): StoredKey | undefined {
+    return stored.keys.find((one) => one.key === key);
+  }
+
+  /** Checks the answer to an attempt at a hold that shares its key, or would. */
+  #checkShared({ kind, place, shares, hold }: Transit, { held, isUndecided }: Answer, change: Change): void {
+    if (kind !== 'acquire') {
+      return;
+    }
+    if (held && shares !== undefined && !change.before?.shared?.holds.some(([id]) => id === hold)) {
+      checkOrderOfShared(place, change);
+    }
+    if (!held && !isUndecided) {
+      checkBusy(place, shares, change);
+    }
   }
 
   #run<T>(state: State, key: string, operation: (table: OpenTable) => T): T {
@@ -81,9 +115,9 @@ export class Server {
   }
 
   #answer(table: OpenTable, state: State, command: Transit, before: StoredKey | undefined): Answer {
-    const { kind, key, hold: id, owner, fence, fences, ttlMs, unanswered } = command;
+    const { kind, key, hold: id, owner, shares, fence, fences, ttlMs, unanswered } = command;
     const latest = START_MS + command.latest;
-    const hold: HoldRecord = { key, owner, id, fence, fences, ttlMs, limitMs: 0, lingering: false, unanswered, by: '' };
+    const hold: HoldRecord = { key, owner, id, shares, fence, fences, ttlMs, limitMs: 0, lingering: false, unanswered, by: '' };
     const process = nameOf(command.process);
     const place = command.place === '' ? undefined : { name: command.place, process, polls: false };
     const none = { held: false, released: false, fence: 0, remainingMs: 0, rank: -1, epoch: state.epoch };
@@ -93,7 +127,7 @@ export class Server {
       case 'join':
         return { ...none, held: this.#joined(state, table.join(hold, process, latest), id), fence };
       case 'renew':
-        return { ...none, held: table.renew(hold) };
+        return { ...none, held: this.#renewed(state, table.renew(hold), id) };
       case 'release':
         return { ...none, released: table.release(hold) };
       case 'exchange': {
@@ -114,15 +148,32 @@ export class Server {
     return reply === 'joined';
   }
 
+  #renewed({ released }: State, held: boolean, hold: string): boolean {
+    if (held && released.includes(hold)) {
+      throw new Violation(`${hold} was renewed after its own release`);
+    }
+    return held;
+  }
+
   /** Reads the reply to an attempt, and checks what a grant promises. */
   #granted(state: State, command: Transit, hold: HoldRecord, before: StoredKey | undefined, reply: TableReply): Answer {
     if (reply.fence === undefined) {
-      return { held: false, released: false, fence: 0, remainingMs: reply.remainingMs, rank: reply.rank, epoch: state.epoch };
+      const { remainingMs, rank, otherKind, late } = reply;
+      const isUndecided = otherKind !== undefined || late === true || state.released.includes(hold.id);
+      const busy = { held: false, released: false, fence: 0, remainingMs, rank, epoch: state.epoch };
+      return { ...busy, ...(isUndecided && { isUndecided }), ...(otherKind !== undefined && { refused: true }) };
     }
     const { fence } = reply;
     const { place, next } = command;
     if (state.released.includes(hold.id)) {
       throw new Violation(`${hold.id} was granted a lock after its own release`);
+    }
+    const shared = before?.shared?.holds.some(([, { endsAt }]) => endsAt > this.#clock.at) ? before.shared : undefined;
+    if (hold.shares !== undefined && shared) {
+      if (fence !== shared.fence) {
+        throw new Violation(`${hold.id} shares the key with others: it got another fence`);
+      }
+      return { held: true, released: false, fence, remainingMs: 0, rank: -1, epoch: state.epoch };
     }
     const grant = before?.grant && before.grant.endsAt > this.#clock.at ? before.grant : undefined;
     if (grant?.owner === hold.owner && before?.holds.some(([id]) => id === hold.id)) {
@@ -137,7 +188,8 @@ export class Server {
       state.maxFence = Math.max(state.maxFence, fence + hold.fences - 1);
       const released = command.hold;
       // An exchange may overtake those that queue, where the lock was its own.
-      if (!next?.mayOvertake || !before?.holds.some(([id]) => id === released) || !grant) {
+      const overtakes = next?.mayOvertake && grant && before?.holds.some(([id]) => id === released);
+      if (!overtakes && hold.shares === undefined) {
         this.#checkOrder(state, place, before);
       }
     }
@@ -163,7 +215,7 @@ export class Server {
 
   #load({ stored, now, aheadMs }: State): OpenTable {
     this.#clock.at = now + aheadMs;
-    const { LockTable, KeyState } = this.#library;
+    const { LockTable, KeyState, SharedHolds } = this.#library;
     const table = new LockTable(this.#clock, {
       turn: ({ name, process }) => {
         const isHeard = this.#state.processes[numberOf(process)]?.state !== 'crashed';
@@ -174,12 +226,13 @@ export class Server {
       },
       forced: (process, _key, fence) => void this.#messages.push({ process, kind: 'forced', place: '', fence }),
     });
-    for (const { key, queue, queueEndsAt, holds, grant, turn } of stored.keys) {
+    for (const { key, queue, queueEndsAt, holds, grant, turn, shared } of stored.keys) {
       const state = new KeyState(this.#clock);
       queue.forEach((place) => state.$queue.set(place.name, place));
       state.$grant = grant && { ...grant, by: '', holds: new Map(holds) };
       state.$turn = turn;
       state.$queueEndsAt = queueEndsAt;
+      state.$shared = shared && openShared(new SharedHolds(this.#clock, true), shared);
       table.$keys.set(key, state);
     }
     stored.done.forEach(([hold, answer, until]) => table.$done.$recent.set(hold, { answer, until }));
@@ -192,7 +245,7 @@ export class Server {
     const keys: StoredKey[] = [];
     for (const [key, state] of table.$keys) {
       if (state.tidy()) {
-        const { $grant: grant, $turn: turn } = state;
+        const { $grant: grant, $turn: turn, $shared: shared } = state;
         keys.push({
           key,
           queue: [...state.$queue.values()],
@@ -200,6 +253,7 @@ export class Server {
           holds: [...(grant?.holds ?? [])],
           ...(grant && { grant: { owner: grant.owner, fence: grant.fence, since: grant.since, ttlMs: grant.ttlMs, endsAt: grant.endsAt } }),
           ...(turn && { turn }),
+          ...(shared && { shared: storedShared(shared) }),
         });
       }
     }
@@ -211,4 +265,19 @@ export class Server {
     }
     return { keys, done, fence: table.$fence };
   }
+}
+
+/** The fields that the table itself has. */
+const FIELDS = new Set(['$clock', '$expires', '$holds', '$claims', '$fence']);
+
+function openShared(shared: OpenShared, { fence, holds, claims, more }: StoredShared): OpenShared {
+  shared.$fence = fence;
+  holds.forEach(([id, hold]) => shared.$holds.set(id, hold));
+  claims.forEach(([name, claim]) => shared.$claims.set(name, claim));
+  return Object.assign(shared, Object.fromEntries(more));
+}
+
+function storedShared(shared: OpenShared): StoredShared {
+  const more = Object.entries(shared).filter(([field]) => !FIELDS.has(field));
+  return { fence: shared.$fence, holds: [...shared.$holds], claims: [...shared.$claims], more };
 }

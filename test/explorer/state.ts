@@ -1,5 +1,7 @@
+import type { Shares } from '../../lib/core/seam/lock-store.js';
 import type { QueuedPlace } from '../../lib/kit/key-state.js';
-import { JOINED_TTL_MS, TTL_MS, type Scope } from './scope.js';
+import type { Claim, SharedHold } from '../../lib/kit/shared-holds.js';
+import { JOINED_TTL_MS, TTL_MS, type Scope, type Want } from './scope.js';
 
 /**
  * The knowledge of a process about one lock of a call. Times are in ms since the start, by the clock that all processes
@@ -11,6 +13,8 @@ export interface Lease {
   stage: 'wanted' | 'line' | 'asking' | 'paused' | 'held' | 'releasing' | 'ended';
   owner: string;
   hold: string;
+  /** How the hold shares the key; undefined for one that writes. */
+  readonly shares: Shares | undefined;
   /** The fence of the lock to join by a ticket; 0 for a lock that is acquired. */
   joins: number;
   isUnknown: boolean;
@@ -52,6 +56,7 @@ export interface Release {
   readonly key: string;
   readonly hold: string;
   readonly owner: string;
+  readonly shares: Shares | undefined;
   /** Whether it leaves a done mark. */
   unanswered: boolean;
   readonly firstSentAt: number;
@@ -65,6 +70,8 @@ export interface Release {
 export interface Process {
   /** Whether its client sends a command again by itself after its connection was lost. */
   readonly sendsAgain: boolean;
+  /** How it wants the key; undefined for one that writes. */
+  readonly shares: Shares | undefined;
   state: 'up' | 'stopped' | 'crashed' | 'cut';
   readonly calls: Call[];
   readonly lines: Line[];
@@ -81,6 +88,7 @@ export interface Transit {
   readonly key: string;
   readonly hold: string;
   readonly owner: string;
+  readonly shares?: Shares | undefined;
   readonly place: string;
   readonly fence: number;
   readonly fences: number;
@@ -105,6 +113,19 @@ export interface Answer {
   readonly remainingMs: number;
   readonly rank: number;
   readonly epoch: number;
+  /** Whether the key is of the other kind. */
+  readonly refused?: boolean;
+  /** Whether nothing was decided on the room: the hold is over, the command late, or the key of the other kind. */
+  readonly isUndecided?: boolean;
+}
+
+/** The holds that share a key, and the places that have room reserved. */
+export interface StoredShared {
+  readonly fence: number;
+  readonly holds: readonly (readonly [hold: string, SharedHold])[];
+  readonly claims: readonly (readonly [place: string, Claim])[];
+  /** The fields that a planted defect adds. */
+  readonly more: readonly (readonly [name: string, value: unknown])[];
 }
 
 /** The lock table's record of a key. */
@@ -121,6 +142,7 @@ export interface StoredKey {
     readonly endsAt: number;
   };
   readonly turn?: { readonly place: QueuedPlace; readonly endsAt: number };
+  readonly shared?: StoredShared;
 }
 
 export interface Stored {
@@ -153,6 +175,7 @@ export const keysOf = ({ keys }: Scope): string[] => ['a', 'b'].slice(0, keys);
 export function initialState(scope: Scope): State {
   const processes = Array.from({ length: scope.processes }, (_, at): Process => ({
     sendsAgain: at === 1,
+    shares: sharesOf(scope.wants?.[at]),
     state: 'up',
     calls: Array.from({ length: scope.calls }, (): Call => ({ stage: 'new', leases: [], gaveUp: false })),
     lines: keysOf(scope).map(() => ({ place: '', isNotified: false, burst: 0, current: -1, names: 0 })),
@@ -177,8 +200,9 @@ export function initialState(scope: Scope): State {
 export function copyOf(state: State): State {
   return {
     ...state,
-    processes: state.processes.map(({ sendsAgain, state: up, calls, lines, releases }) => ({
+    processes: state.processes.map(({ sendsAgain, shares, state: up, calls, lines, releases }) => ({
       sendsAgain,
+      shares,
       state: up,
       calls: calls.map((call) => ({ ...call, leases: call.leases.map((lease) => ({ ...lease })) })),
       lines: lines.map((line) => ({ ...line })),
@@ -188,6 +212,8 @@ export function copyOf(state: State): State {
     released: [...state.released],
   };
 }
+
+const sharesOf = (want: Want = 'write'): Shares | undefined => (want === 'write' ? undefined : want);
 
 /** The lease that a call asks for, by whether it joins a lock. */
 export const ttlOf = ({ joins }: { readonly joins: number }): number => (joins > 0 ? JOINED_TTL_MS : TTL_MS);

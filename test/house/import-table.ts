@@ -5,7 +5,7 @@ import * as ts from 'typescript';
 
 const NEST = '@nestjs/common @nestjs/core rxjs';
 /** The files beside the rooms of Nest that decorators are made of. */
-const SERVICE = 'lib/nest/lock.service lib/nest/lock-service.options lib/nest/refused-call lib/nest/injection-token lib/nest/current-lock';
+const SERVICE = 'lib/nest/lock.service lib/nest/refused-call lib/nest/injection-token lib/nest/current-lock';
 const SQL = 'lib/core lib/kit lib/sql';
 const CONTRACT = 'lib/core/seam/lock-store lib/core/words/errors lib/contract';
 
@@ -28,7 +28,7 @@ export const ROOMS: Readonly<Record<string, string>> = {
   'lib/nest': `lib/core lib/leader lib/operate/peers lib/locks lib/memory lib/nest/application lib/nest/methods ${NEST}`,
   'lib/nest/application': 'lib/core @nestjs/common @nestjs/core',
   'lib/nest/keys': 'lib/core acorn',
-  'lib/nest/methods': `lib/core lib/leader ${SERVICE} lib/nest/keys lib/nest/application/made-by-nest ${NEST}`,
+  'lib/nest/methods': `lib/core lib/leader ${SERVICE} lib/nest/keys lib/nest/application/made-by-nest lib/nest/application/open-transaction ${NEST}`,
   'lib/kit': 'lib/core',
   'lib/memory': 'lib/core lib/kit',
   'lib/sql': 'lib/core lib/kit',
@@ -45,6 +45,7 @@ export const ROOMS: Readonly<Record<string, string>> = {
   'lib/quorum': 'lib/core lib/kit lib/redis',
   'lib/contract': CONTRACT,
   'lib/contract/rules': CONTRACT,
+  'lib/contract/rules/shared-keys': CONTRACT,
   'lib/operate/telemetry': 'lib/core',
   'lib/operate/otel': 'lib/core lib/operate/telemetry @opentelemetry/api',
   'lib/operate/prometheus': 'lib/core lib/operate/telemetry prom-client',

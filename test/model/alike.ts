@@ -1,7 +1,22 @@
+import type { StoredLock } from '../../lib/core/seam/lock-store.js';
 import { KeyState } from '../../lib/kit/key-state.js';
 import { LockTable } from '../../lib/kit/lock-table.js';
+import type { SharedHolds } from '../../lib/kit/shared-holds.js';
+import { sharesOfPlace } from '../../lib/core/seam/shares.js';
 import { Random } from '../support/random.js';
-import { fencesOf, GRAIN_MS, HEARING, KEY, nextStep, take, type OtherSide, type Step, type Stored } from './steps.js';
+import {
+  fencesOf,
+  GRAIN_MS,
+  HEARING,
+  KEY,
+  nextStep,
+  SHARING,
+  take,
+  type OtherSide,
+  type Step,
+  type Stored,
+  type StoredShare,
+} from './steps.js';
 
 const STEPS = 40;
 
@@ -14,6 +29,8 @@ export interface AlikeServer {
    * which learns of its turn by the answer. Default: false.
    */
   readonly onlyWakes?: boolean;
+  /** Whether its keys can be shared, by readers and by permits. Default: false. */
+  readonly shares?: boolean;
   /** Its operations, with a defect that `edit` puts into them, and nothing stored. */
   begin(now: number, edit: (source: string) => string): Promise<OtherSide>;
   /** The messages to `HEARING` since the last time. */
@@ -27,6 +44,7 @@ export async function differenceIn(
   edit = (source: string): string => source,
 ): Promise<string | undefined> {
   const random = new Random(seed);
+  const wishes = server.shares ? random.pick(SHARING) : undefined;
   // Far enough from 0 to be set back.
   let now = 1_000_000 * GRAIN_MS;
   const side = await server.begin(now, edit);
@@ -50,17 +68,33 @@ export async function differenceIn(
   const trace = [`MODEL_SEED=${seed}`];
   const began = performance.now();
   for (let count = random.chance(0.2) ? -random.pick([66, 130]) : 0; count < STEPS; count++) {
-    const step = nextStep(random, count, storedIn(table, now), fences.table.length - 1);
+    const step = nextStep(random, count, storedIn(table, now), fences.table.length - 1, wishes);
     const answer = await take(step, table, fences.table[step.grant] ?? 0);
     now += step.kind === 'elapse' ? step.ms : 0;
     // One connection keeps what is sent at once in order.
-    const [answered, stored] = await Promise.all([take(step, side, fences.server[step.grant] ?? 0), side.stored(KEY)]);
+    const [answered, stored, found] = await Promise.all([
+      take(step, side, fences.server[step.grant] ?? 0),
+      side.stored(KEY),
+      side.inspect?.(KEY),
+    ]);
     const outcome = textOf(
-      { answer, overlaps: blocks.table.overlaps(answer, step), told: heardOf(told.splice(0), step), stored: storedIn(table, now) },
+      {
+        answer,
+        overlaps: blocks.table.overlaps(answer, step),
+        told: heardOf(told.splice(0), step),
+        stored: storedIn(table, now),
+        found: side.inspect && foundOf(table.inspect(KEY)),
+      },
       fences.table,
     );
     const other = textOf(
-      { answer: answered, overlaps: blocks.server.overlaps(answered, step), told: heardOf(await server.heard(), step), stored },
+      {
+        answer: answered,
+        overlaps: blocks.server.overlaps(answered, step),
+        told: heardOf(await server.heard(), step),
+        stored,
+        found: side.inspect && foundOf(found ?? null),
+      },
       fences.server,
     );
     trace.push(JSON.stringify(step), `  ${outcome}`);
@@ -102,16 +136,43 @@ function storedIn(table: LockTable, now: number): Stored {
   };
   table.inspect(KEY);
   Object.defineProperty(KeyState.prototype, 'tidy', original);
-  const { grant, turn, queue } = state ?? new KeyState({ monotonic: () => now, wall: () => now });
+  const { grant, turn, queue, shared } = state ?? new KeyState({ monotonic: () => now, wall: () => now });
+  const sharing = [...(shared?.holds.keys() ?? [])];
   return {
     owner: grant?.owner ?? '',
-    fence: grant?.fence ?? 0,
+    fence: grant?.fence ?? (sharing.length > 0 ? (shared?.fence ?? 0) : 0),
     ttlMs: grant?.ttlMs ?? 0,
-    holds: [...(grant?.holds.keys() ?? [])].toSorted(),
+    holds: [...(grant?.holds.keys() ?? sharing)].toSorted(),
     turn: turn ? `${turn.place.process}:${turn.place.name}` : '',
     queue: [...queue.values()].map(({ process, name, polls }) => `${process}:${name}${polls ? ' polls' : ''}`),
     leftMs: ((grant ?? turn)?.endsAt ?? now) - now,
+    shared: shared && sharesIn(shared, now),
   };
+}
+
+function sharesIn({ holds, claims }: SharedHolds, now: number): StoredShare[] {
+  const stored = [...holds].map(([name, { shares, owner, by, ttlMs, endsAt }]) => ({
+    name,
+    shares,
+    owner,
+    by,
+    ttlMs,
+    leftMs: endsAt - now,
+  }));
+  const reserved = [...claims.values()].map(({ place: { process, name }, endsAt }) => ({
+    name: `${process}:${name}`,
+    shares: sharesOfPlace(name) ?? 0,
+    owner: '',
+    by: '',
+    ttlMs: 0,
+    leftMs: endsAt - now,
+  }));
+  return [...stored, ...reserved].toSorted((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+/** The facts about a lock that either side knows in the same words. */
+function foundOf(found: StoredLock | null): unknown {
+  return found && { ...found, since: undefined, waiters: found.waiters.length, processes: found.processes?.toSorted() };
 }
 
 /** As text, in which fences are numbers of grants, and times are whole grains. */

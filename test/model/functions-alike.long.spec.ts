@@ -9,7 +9,7 @@ import { HEARING, KEY } from './steps.js';
 
 const SEEDS = seedsOf(100);
 const DEFECTS: readonly (readonly [string, string, string])[] = [
-  ['gives an expired reservation to the same process again', `l := SCHEMA.off_queue(l, place);`, ''],
+  ['gives an expired reservation to the same process again', `l := SCHEMA.off_queue(l, place);`, 'l := CASE WHEN shares IS NULL THEN l ELSE SCHEMA.off_queue(l, place) END;'], // prettier-ignore
   ['never goes before the queue', 'outcome.is_last AND _may_overtake', 'false'],
   ['grants a lock to a hold that has ended', ' AND NOT SCHEMA.is_done(_hold)', ''],
   ['forgets what was released', 'IF SCHEMA.is_done(_hold) THEN', 'IF false THEN'],
@@ -32,6 +32,21 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
   ],
   ['hands over what somebody holds', 'ELSIF l.turn = _place THEN', 'ELSE'],
   ['believes a clock that was set back', 'IF remaining_ms > most_ms THEN', 'IF false THEN'],
+  ['wakes one where several fit', 'l := SCHEMA.reserve(l, place);', 'RETURN SCHEMA.reserve(l, place);'],
+  ['counts the permits of the newcomer alone', ', min(nullif(shares, 0))', ''],
+  ['lets an expired owner give back', 'DELETE FROM SCHEMA.shared WHERE key = _key AND ends <= clock_timestamp();', ''],
+  ['lets readers overtake a writer', 'coalesce(l.queue[1] = _place, l.queue IS NULL) AND', ''],
+  ['grants room that is reserved for others', 'FROM SCHEMA.shared WHERE key = l.key\n  );', 'FROM SCHEMA.shared WHERE key = l.key AND owner IS NOT NULL\n  );'], // prettier-ignore
+  ['gives each that shares a key a fence of its own', 'is_first := NOT EXISTS', 'is_first := true OR NOT EXISTS'],
+  ['takes a semaphore for a lock', 'other_kind := SCHEMA.other_kind(l, _shares);', ''],
+  ['hands over nothing when a writer leaves the queue of readers', "off_queue(l, _place);\n    -- One that waits no longer keeps nobody out of a key that others share.\n    IF l.owner = ''", 'off_queue(l, _place);\n    IF false'], // prettier-ignore
+  ['keeps room reserved that is given up', 'IF SCHEMA.unreserve(_key, _place) THEN', 'IF false THEN'],
+  ['counts what a lock has left behind', 'DELETE FROM SCHEMA.shared WHERE key = l.key;', ''],
+  ['renews the lease of a reader at another fence', `owner = '' AND fence = _fence`, `owner = ''`],
+  ['shortens the lease of a reader', 'greatest(CASE WHEN NOT _lingering THEN ends END, ', 'greatest('],
+  ['lets a reader in by the ticket of a stranger', 'IF NOT EXISTS (SELECT FROM SCHEMA.shared WHERE key = _key AND owner = _owner) THEN', 'IF false THEN'], // prettier-ignore
+  ['forces only the writers out', 'DELETE FROM SCHEMA.shared WHERE key = _key AND owner IS NOT NULL;', ''],
+  ['lets one that needs a permit wait for the last of them', 'extract(epoch FROM min(ends)', 'extract(epoch FROM max(ends)'],
 ];
 
 const DEFECTS_OF_BATCHES: readonly (readonly [string, string, string])[] = [
@@ -54,11 +69,13 @@ describe('the functions of the PostgreSQL store', () => {
   }
   const functions: AlikeServer = {
     hasOwnTime: false,
+    shares: true,
     begin: (now, edit) => PostgresTable.begin(client, now, edit),
     heard: hear,
   };
   const batches: AlikeServer = {
     hasOwnTime: false,
+    shares: true,
     begin: (now, edit) => PostgresTable.begin(client, now, edit, another),
     heard: hear,
   };

@@ -1,21 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import type { Client, QueryResult, QueryResultRow } from 'pg';
-import type { HoldRecord } from '../../lib/core/seam/lock-store.js';
+import type { Shares } from '../../lib/core/seam/lock-store.js';
+import type { HoldRecord, StoredLock } from '../../lib/core/seam/lock-store.js';
 import type { QueuedPlace } from '../../lib/kit/key-state.js';
 import type { JoinReply, TableReply } from '../../lib/kit/lock-table.js';
 import { FUNCTIONS } from '../../lib/postgres/functions.js';
-import { ACQUIRE, type ATTEMPT } from '../../lib/postgres/functions/acquire.js';
+import { ACQUIRE, ACQUIRE_SHARED, type ATTEMPT } from '../../lib/postgres/functions/acquire.js';
 import { EXCHANGE } from '../../lib/postgres/functions/exchange.js';
-import { JOIN } from '../../lib/postgres/functions/join.js';
-import { FORCE_RELEASE } from '../../lib/postgres/functions/operator.js';
+import { JOIN, JOIN_SHARED } from '../../lib/postgres/functions/join.js';
+import { FORCE_RELEASE, INSPECT, readLock } from '../../lib/postgres/functions/operator.js';
 import { LEAVE } from '../../lib/postgres/functions/queue.js';
 import { RELEASE } from '../../lib/postgres/functions/release.js';
 import { RENEW } from '../../lib/postgres/functions/renew.js';
 import { callOf } from '../../lib/postgres/functions/sql-function.js';
 import { PostgresKeys } from '../../lib/postgres/postgres-keys.js';
 import { qualified } from '../../lib/postgres/schema-name.js';
+import type { KeyKind } from '../../lib/core/seam/shares.js';
 import { LATE, valuesOf, type ArgumentsOf, type Operation, type Parameters } from '../../lib/sql/operation.js';
-import type { OtherSide, Stored } from './steps.js';
+import type { OtherSide, Stored, StoredShare } from './steps.js';
 
 const KEYS = new PostgresKeys('lock');
 const SCHEMA = 'distributed_lock';
@@ -54,7 +56,7 @@ export class PostgresTable implements OtherSide {
     const functions = FUNCTIONS.map((source) => edit(source).replaceAll('clock_timestamp()', 'SCHEMA.test_clock()'));
     const table = new PostgresTable(client, another !== undefined, now);
     await another?.query('ROLLBACK');
-    await client.query(qualified(['TRUNCATE SCHEMA.lease, SCHEMA.done;', CLOCK, ...functions].join('\n'), SCHEMA));
+    await client.query(qualified(['TRUNCATE SCHEMA.lease, SCHEMA.done, SCHEMA.shared;', CLOCK, ...functions].join('\n'), SCHEMA));
     await table.elapse(0);
     if (another) {
       await client.query(`INSERT INTO "${SCHEMA}".lease (key, ends) VALUES ($1, 'epoch')`, [LOCKED_ROW]);
@@ -64,7 +66,12 @@ export class PostgresTable implements OtherSide {
   }
 
   async acquire(hold: HoldRecord, process: string, place?: QueuedPlace, latest = 0): Promise<TableReply> {
-    return readReply(await this.#call(ACQUIRE, { ...attemptOf(hold, process, place), latest }));
+    const args = { ...attemptOf(hold, process, place), latest };
+    return readReply(
+      hold.shares === undefined
+        ? await this.#call(ACQUIRE, args)
+        : await this.#call(ACQUIRE_SHARED, { ...args, shares: countOf(hold.shares) }),
+    );
   }
 
   async exchange(
@@ -87,8 +94,10 @@ export class PostgresTable implements OtherSide {
     return { released: released === 1, reply: readReply(reply) };
   }
 
-  async join({ key, owner, fence, id, ttlMs }: HoldRecord, process: string, latest = 0): Promise<JoinReply> {
-    const reply = await this.#call(JOIN, { key: KEYS.row(key), owner, fence, hold: id, process, ttlMs, latest });
+  async join({ key, owner, fence, id, ttlMs, by, shares }: HoldRecord, process: string, latest = 0): Promise<JoinReply> {
+    const args = { key: KEYS.row(key), owner, fence, hold: id, process, ttlMs, latest };
+    const reply =
+      shares === undefined ? await this.#call(JOIN, args) : await this.#call(JOIN_SHARED, { ...args, by, shares: countOf(shares) });
     if (reply === LATE) {
       return LATE;
     }
@@ -121,6 +130,16 @@ export class PostgresTable implements OtherSide {
     return (await this.#call(FORCE_RELEASE, { key: KEYS.row(key), fence })) === 1;
   }
 
+  async inspect(key: string): Promise<StoredLock | null> {
+    const stored = readLock(await this.#reply(INSPECT, [KEYS.row(key)]));
+    if (!stored) {
+      return null;
+    }
+    const { fence, holds, shares, ...others } = stored;
+    // In the order of the table, as they are compared as text.
+    return { fence, holds, shares, ...others };
+  }
+
   async elapse(ms: number): Promise<void> {
     this.#now += ms;
     // A lease or mark that has run out stays in its row, where a clock that is set back gives it some of its time
@@ -134,15 +153,33 @@ export class PostgresTable implements OtherSide {
       [KEYS.row(key)],
     );
     const { owner, fence, ttl_ms: ttlMs, holds, turn, queue, polling, left_ms: leftMs } = rows[0] ?? {};
+    const shared = owner === '' ? await this.#storedShares(key) : undefined;
+    const sharing = (shared ?? []).flatMap((one) => (one.owner === '' ? [] : [one.name]));
     return {
       owner: String(owner ?? ''),
-      fence: owner ? Number(fence) : 0,
+      fence: owner || sharing.length > 0 ? Number(fence) : 0,
       ttlMs: owner ? Number(ttlMs) : 0,
-      holds: [...(holds ?? [])].toSorted(),
+      holds: [...(holds ?? sharing)].toSorted(),
       turn: String(turn ?? ''),
       queue: [...(queue ?? [])].map((place) => place + (polling?.includes(place) ? ' polls' : '')),
       leftMs: owner || turn ? Number(leftMs) : 0,
+      shared,
     };
+  }
+
+  async #storedShares(key: string): Promise<StoredShare[]> {
+    const { rows } = await this.#query<Record<string, string | null>>(
+      `SELECT *, extract(epoch FROM ends - "${SCHEMA}".test_clock()) * 1000 AS left_ms FROM "${SCHEMA}".shared WHERE key = $1 ORDER BY name`,
+      [KEYS.row(key)],
+    );
+    return rows.map(({ name, shares, owner, holder, ttl_ms: ttlMs, left_ms: leftMs }) => ({
+      name: String(name),
+      shares: shares === '0' ? 'read' : Number(shares),
+      owner: owner ?? '',
+      by: holder ?? '',
+      ttlMs: owner === null ? 0 : Number(ttlMs),
+      leftMs: Number(leftMs),
+    }));
   }
 
   #call<P extends Parameters>(operation: Operation<P>, args: ArgumentsOf<P>): Promise<unknown> {
@@ -199,7 +236,12 @@ function readReply(reply: unknown): TableReply {
   if (!Array.isArray(reply)) {
     return { fence: Number(reply) };
   }
-  const [left, by, heldMs, rank, joined, turn] = reply as unknown[];
+  const [left, by, heldMs, rank, joined, turn, otherKind] = reply as unknown[];
   const holder = { by: String(by) || String(turn).replace(/:[^:]*$/, ''), heldMs: Number(heldMs) };
-  return { remainingMs: Number(left), holder, rank: Number(rank), joined: joined === 1 };
+  const busy = { remainingMs: Number(left), holder, rank: Number(rank), joined: joined === 1 };
+  return otherKind ? { ...busy, otherKind: otherKind as KeyKind } : busy;
+}
+
+function countOf(shares: Shares): number {
+  return shares === 'read' ? 0 : shares;
 }

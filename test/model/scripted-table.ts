@@ -1,25 +1,41 @@
 import type { Redis } from 'ioredis';
 import { randomUUID } from 'node:crypto';
-import type { HoldRecord } from '../../lib/core/seam/lock-store.js';
+import type { HoldRecord, StoredLock } from '../../lib/core/seam/lock-store.js';
 import type { QueuedPlace } from '../../lib/kit/key-state.js';
 import type { JoinReply, TableReply } from '../../lib/kit/lock-table.js';
+import { readStored } from '../../lib/kit/replies.js';
+import { sharesOfPlace } from '../../lib/core/seam/shares.js';
 import { RedisCommands } from '../../lib/redis/scripts/redis-commands.js';
 import { RedisKeys } from '../../lib/redis/scripts/redis-keys.js';
-import { isLate } from '../../lib/redis/scripts/redis-commands.js';
+import { isLate, otherKindIn } from '../../lib/redis/scripts/redis-commands.js';
 import type { Command } from '../../lib/redis/scripts/script.js';
 import { BATCH } from '../../lib/redis/scripts/scripts.js';
 import { newHold } from '../support/new-hold.js';
-import type { OtherSide, Stored } from './steps.js';
+import type { OtherSide, Stored, StoredShare } from './steps.js';
 
 const NAMES = new RedisKeys('lock', false);
 /** Under its name something is that is no lock. */
 const BROKEN_KEY = 'broken';
 /** A key of Redis that has to be a text, so that the commands about `BROKEN_KEY` fail. */
 export const BROKEN = NAMES.lock(NAMES.tag(BROKEN_KEY));
-/** Time passes, or the clock is set back: a negative expiry deletes a key. */
+/**
+ * Time passes, or the clock is set back: a negative expiry deletes a key. A lease in a key that is shared, which has
+ * out, stays until somebody asks, where a clock that is set back gives it some of its time again; elsewhere it is gone.
+ */
 const ELAPSE = `
+local time = redis.call('TIME')
+local ms = time[1] * 1000 + math.floor(time[2] / 1000)
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local left = redis.call('PTTL', key)
+  local fields = redis.call('TYPE', key).ok == 'hash' and redis.call('HGETALL', key) or {}
+  for i = 1, #fields, 2 do
+    local ends, rest = string.match(fields[i + 1], '^(%d+)( %d+ %d+ %d+ .*)$')
+    if ends and tonumber(ends) <= ms then
+      redis.call('HDEL', key, fields[i])
+    elseif ends then
+      redis.call('HSET', key, fields[i], string.format('%.0f', ends - ARGV[1]) .. rest)
+    end
+  end
   if left >= 0 then
     redis.call('PEXPIRE', key, left - ARGV[1])
   end
@@ -68,7 +84,7 @@ export class ScriptedTable implements OtherSide {
   }
 
   async release(hold: HoldRecord): Promise<boolean> {
-    return (await this.run(commandsOf('').release(hold))) === 1;
+    return (await this.run(commandsOf('').releaseOf(hold))) === 1;
   }
 
   async leave(key: string, name: string, process: string): Promise<void> {
@@ -85,23 +101,32 @@ export class ScriptedTable implements OtherSide {
 
   async stored(key: string): Promise<Stored> {
     const tag = NAMES.tag(key);
-    const [lock, queue, left] = await Promise.all([
+    const [lock, queue, left, [seconds, us]] = await Promise.all([
       this.#client.hgetall(NAMES.lock(tag)),
       this.#client.zrange(NAMES.queue(tag), '0', '-1', 'WITHSCORES'),
       this.#client.pttl(NAMES.lock(tag)),
+      this.#client.time(),
     ]);
     const { owner = '', fence, ttl, turn = '', ...others } = lock;
+    const shared = owner === '' ? sharesIn(others, Number(seconds) * 1_000 + Number(us) / 1_000) : [];
+    const sharing = shared.flatMap((share) => (share.owner === '' ? [] : [share.name]));
     return {
       owner,
-      fence: Number(fence ?? 0),
+      fence: owner === '' && sharing.length === 0 ? 0 : Number(fence ?? 0),
       ttlMs: Number(ttl ?? 0),
       holds: Object.keys(others)
         .flatMap((field) => field.split('hold:').slice(1))
+        .concat(sharing)
         .toSorted(),
       turn,
       queue: queue.flatMap((place, i) => (i % 2 === 0 ? [place + (queue[i + 1]?.endsWith('.5') ? ' polls' : '')] : [])),
-      leftMs: Math.max(0, left),
+      leftMs: shared.length > 0 ? 0 : Math.max(0, left),
+      shared: shared.length > 0 ? shared : undefined,
     };
+  }
+
+  async inspect(key: string): Promise<StoredLock | null> {
+    return readStored(await this.run(commandsOf('').inspect(key)));
   }
 
   protected run({ script, parameters }: Command): Promise<unknown> {
@@ -134,6 +159,19 @@ export class BatchedTable extends ScriptedTable {
   }
 }
 
+/** Those that share a key, and whose time is not over; with the time of the longest, by which the key expires. */
+function sharesIn(fields: Readonly<Record<string, string>>, now: number): StoredShare[] {
+  const shares = Object.entries(fields).flatMap(([field, text]) => {
+    const [, ends, number, ttl, , mode, owner = '', , by = ''] = /^(\d+) (\d+) (\d+) (\d+) (R|P\d+) (\S*) (\S*) (.*)$/.exec(text) ?? [];
+    const leftMs = Number(ends) - now;
+    const name = field.slice(field.indexOf(':') + 1);
+    return ends === undefined || leftMs <= 0
+      ? []
+      : [{ name, shares: sharesOfPlace(mode ?? '') ?? 0, owner, by, ttlMs: number === '0' ? 0 : Number(ttl), leftMs }];
+  });
+  return shares.toSorted((one, other) => (one.name < other.name ? -1 : 1));
+}
+
 function commandsOf(process: string): RedisCommands {
   return new RedisCommands(NAMES, process);
 }
@@ -144,6 +182,10 @@ function readReply(reply: unknown): TableReply {
   }
   if (isLate(reply)) {
     return { remainingMs: 0, holder: { by: '', heldMs: 0 }, rank: -1, joined: false, late: true };
+  }
+  const otherKind = otherKindIn(reply);
+  if (otherKind) {
+    return { remainingMs: 0, holder: { by: '', heldMs: 0 }, rank: -1, joined: false, otherKind };
   }
   const [left, by, heldMs, rank, joined, turn] = reply as unknown[];
   const holder = { by: String(by) || String(turn).replace(/:[^:]*$/, ''), heldMs: Number(heldMs) };

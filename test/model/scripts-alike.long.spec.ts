@@ -27,6 +27,29 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['reserves a lock for longer', `redis.call('PEXPIRE', lock, 1000)`, `redis.call('PEXPIRE', lock, 1500)`],
 ];
 
+/** Of keys that several share. */
+const DEFECTS_OF_SHARING: readonly (readonly [string, string, string])[] = [
+  ['starves a writer by readers that overlap', `and (not first or first == place)`, ''],
+  ['wakes one where several fit', `    elseif not mode then\n      return place`, `    elseif mode then\n      party.keep()\n      return nil, party\n    else\n      return place`], // prettier-ignore
+  ['takes back a permit that an expired owner gives back', `ends and tonumber(ends) > ms`, 'ends'],
+  ['ignores the smallest count', `math.min(party.most, tonumber(most) or 1000)\n  end`, `(tonumber(most) or 1000)\n  end`],
+  ['ignores the smallest count of those present', `party.most = math.min(party.most, tonumber(most) or 1000)`, `party.most = tonumber(most) or 1000`], // prettier-ignore
+  ['lengthens the leases of others by a renewal', `    party.put(hold, mine, ttl)\n    party.keep()\n  end`, `    party.put(hold, mine, ttl)\n    for field, member in pairs(party.members) do party.put(field, member, ttl) end\n    party.keep()\n  end`], // prettier-ignore
+  ['gives each reader a fence of its own', `if party and party.holds > 0 then\n  given`, `if false then\n  given`],
+  ['does not count room that is reserved', `party.size < math.min`, `party.holds < math.min`],
+  ['lets readers in beside permits', `party.kind == kind and party.size`, `party.size`],
+  ['lets a writer in beside readers', `  if held[1] or party or turn`, `  if held[1] or turn`],
+  ['keeps a reservation for ever', `party.drop({'claim:' .. place})\n  end\n  redis.call('ZREM'`, `end\n  redis.call('ZREM'`],
+  ['believes a clock that was set back', `if member.ends > ms + member.ttl then`, 'if false then'],
+  ['does not hand over where a writer leaves the queue', 'claim or left == 1 and party.size > 0', 'claim'],
+  [
+    'takes reserved room from others by force',
+    'if member.number > 0 then\n      table.insert(holds',
+    'if true then\n      table.insert(holds',
+  ],
+  ['joins what has another fence', 'or party.fence ~= fence or', 'or'],
+];
+
 const DEFECTS_OF_BATCH: readonly (readonly [string, string, string])[] = [
   ['fails whole where one of it fails', 'pcall(script[3], k, a + 1)', 'true, script[3](k, a + 1)'],
   ['mixes replies up', 'replies[count] = reply or false', 'table.insert(replies, 1, reply or false)'],
@@ -52,6 +75,7 @@ describe('the scripts of the Redis store', () => {
     },
     heard: hear,
   };
+  const sharing: AlikeServer = { ...scripts, shares: true };
   const batches: AlikeServer = {
     hasOwnTime: true,
     async begin(_now, edit) {
@@ -62,6 +86,7 @@ describe('the scripts of the Redis store', () => {
     },
     heard: hear,
   };
+  const sharingBatches: AlikeServer = { ...batches, shares: true };
 
   beforeAll(async () => {
     server = await RedisServer.start();
@@ -83,6 +108,18 @@ describe('the scripts of the Redis store', () => {
   test('do so also in a batch', async () => {
     for (const seed of SEEDS) {
       expect(await differenceIn(seed, batches)).toBeUndefined();
+    }
+  }, 240_000);
+
+  test('do so where readers and permits share a key', async () => {
+    for (const seed of SEEDS) {
+      expect(await differenceIn(seed, sharing)).toBeUndefined();
+    }
+  }, 240_000);
+
+  test('do so where they share it also in a batch', async () => {
+    for (const seed of SEEDS) {
+      expect(await differenceIn(seed, sharingBatches)).toBeUndefined();
     }
   }, 240_000);
 
@@ -118,6 +155,18 @@ describe('the scripts of the Redis store', () => {
       let difference: string | undefined;
       for (let seed = 1; !difference && seed <= 100; seed++) {
         difference = await differenceIn(seed, scripts, (source) => source.replace(right, wrong));
+      }
+      expect(difference).toContain('but the server');
+    },
+    240_000,
+  );
+
+  test.each(DEFECTS_OF_SHARING)(
+    'a script of keys that are shared and that %s is found',
+    async (_, right, wrong) => {
+      let difference: string | undefined;
+      for (let seed = 1; !difference && seed <= 200; seed++) {
+        difference = await differenceIn(seed, sharing, (source) => source.replaceAll(right, wrong));
       }
       expect(difference).toContain('but the server');
     },

@@ -1,10 +1,24 @@
 import { MOST_FENCES } from '../../lib/core/seam/lock-store.js';
-import type { HoldRecord } from '../../lib/core/seam/lock-store.js';
+import type { Shares } from '../../lib/core/seam/lock-store.js';
+import type { HoldRecord, StoredLock } from '../../lib/core/seam/lock-store.js';
 import type { QueuedPlace } from '../../lib/kit/key-state.js';
 import type { JoinReply, LockTable, TableReply } from '../../lib/kit/lock-table.js';
+import { sharesOfPlace } from '../../lib/core/seam/shares.js';
 import type { Random } from '../support/random.js';
 
-/** The stored data of a key. */
+/** The stored data of a hold that shares its key, or of room that is reserved for a place. */
+export interface StoredShare {
+  /** The hold, or the process and the name of the place. */
+  readonly name: string;
+  readonly shares: Shares;
+  /** Empty for a place. */
+  readonly owner: string;
+  readonly by: string;
+  readonly ttlMs: number;
+  readonly leftMs: number;
+}
+
+/** The stored data of a key. `owner`, `ttlMs` and `leftMs` are those of write mode, or of the key's reservation. */
 export interface Stored {
   readonly owner: string;
   readonly fence: number;
@@ -14,6 +28,8 @@ export interface Stored {
   readonly turn: string;
   readonly queue: readonly string[];
   readonly leftMs: number;
+  /** By name. Undefined where nobody shares the key, or has room reserved. */
+  readonly shared?: readonly StoredShare[] | undefined;
 }
 
 /** The operations of a lock table, done by a server. */
@@ -36,6 +52,8 @@ export interface OtherSide {
   /** Time passes, or the clock is set back. */
   elapse(ms: number): Promise<void>;
   stored(key: string): Promise<Stored>;
+  /** Compared where the server has it; but for `since` and `waiters`. */
+  inspect?(key: string): Promise<StoredLock | null>;
 }
 
 export const KEY = 'a key:{1}';
@@ -46,6 +64,10 @@ export const HEARING = 'host:1:ada';
 const GONE = 'host:2:bob';
 /** Does not receive them either; it polls, mostly. */
 const POLLING = 'host:3:cyd';
+/** How the callers of a sequence want the key, by the ends of the names of their places: all may occur in it. */
+export type Wishes = readonly string[];
+/** The wishes of one sequence each, for a server whose keys can be shared. */
+export const SHARING: readonly Wishes[] = [[''], ['', 'R', 'R'], ['P1', 'P2', 'P3', 'P3'], ['', 'R', 'P2', 'P3']];
 const KINDS = ['acquire', 'release', 'exchange', 'join', 'renew', 'leave', 'forceRelease', 'elapse'] as const;
 
 /** One operation on either side; `hold` and `next` are ids, and `grant` counts the grants of a sequence from 1. */
@@ -69,12 +91,19 @@ export interface Step {
  * A step that mostly concerns stored holds and places. The steps before the first one make a crowd that queues and is
  * gone.
  */
-export function nextStep(random: Random, count: number, { holds, turn, queue }: Stored, grant: number): Step {
+export function nextStep(
+  random: Random,
+  count: number,
+  { holds, turn, queue, shared = [] }: Stored,
+  grant: number,
+  wishes: Wishes = [''],
+): Step {
+  const wish = wishes.length > 1 ? random.pick(wishes) : '';
   if (count < 0) {
-    const place = { name: `bob${count}`, process: GONE, polls: false };
+    const place = { name: `bob${count}${wish}`, process: GONE, polls: false };
     return {
       kind: 'acquire',
-      hold: `${GONE}${count}`,
+      hold: `${GONE}${count}${wish}`,
       next: '',
       grant,
       place,
@@ -86,12 +115,15 @@ export function nextStep(random: Random, count: number, { holds, turn, queue }: 
       unanswered: true,
     };
   }
-  const [, known, stored] = /^(.*):(\S+)/.exec(random.pick(['', turn, queue[0] ?? '', queue.at(-1) ?? ''])) ?? [];
+  const claims = shared.flatMap(({ name, owner }) => (owner === '' ? [name] : []));
+  const [, known, stored] = /^(.*):(\S+)/.exec(random.pick(['', turn, ...claims, queue[0] ?? '', queue.at(-1) ?? ''])) ?? [];
   const process = known ?? random.pick([HEARING, GONE, POLLING]);
-  const own = `${process}-${Math.floor(count / 6) + random.whole(0, 1)}`;
+  const end = stored === undefined ? wish : endOf(stored);
+  const own = `${process}-${Math.floor(count / 6) + random.whole(0, 1)}${end}`;
   const held = random.chance(0.6) ? random.pick([holds[0] ?? own, ...holds]) : own;
-  const kind = random.pick<Step['kind']>(['acquire', 'acquire', 'acquire', 'release', 'exchange', 'join', 'renew', ...KINDS]);
-  const name = stored ?? `${process.slice(-3)}${Math.floor(count / 12) + random.whole(0, 1)}`;
+  const wished = random.pick<Step['kind']>(['acquire', 'acquire', 'acquire', 'release', 'exchange', 'join', 'renew', ...KINDS]);
+  const kind = isAsked(wished, held, own) ? wished : 'acquire';
+  const name = stored ?? `${process.slice(-3)}${Math.floor(count / 12) + random.whole(0, 1)}${end}`;
   return {
     kind,
     hold: kind === 'acquire' ? own : kind === 'join' && random.chance(0.7) ? `${own}@${ownerOf(held)}` : held,
@@ -105,6 +137,16 @@ export function nextStep(random: Random, count: number, { holds, turn, queue }: 
     lingering: random.chance(0.3),
     unanswered: random.chance(0.6),
   };
+}
+
+/** No exchange is asked of holds that share their key, and no join of a permit. */
+function isAsked(kind: Step['kind'], held: string, own: string): boolean {
+  return kind === 'exchange' ? endOf(held) + endOf(own) === '' : kind !== 'join' || !/P\d+$/.test(held);
+}
+
+/** The end of the name of a hold or a place, which says how its process wants the key. */
+function endOf(name: string): string {
+  return /(?:R|P\d+)$/.exec(name)?.[0] ?? '';
 }
 
 /** The answer of a side to a step. Only a renewal asks for another lease than the hold did first. */
@@ -134,8 +176,10 @@ export async function take(step: Step, side: LockTable | OtherSide, fence: numbe
   }
 }
 
-function bare(reply: TableReply): TableReply {
-  return reply.fence === undefined ? reply : { fence: reply.fence };
+/** Of a refusal only what it says. */
+function bare(reply: TableReply): unknown {
+  const { fence, otherKind } = reply;
+  return fence !== undefined ? { fence } : otherKind ? { otherKind } : reply;
 }
 
 function recordOf(id: string): HoldRecord {
@@ -145,6 +189,7 @@ function recordOf(id: string): HoldRecord {
     id,
     fence: 0,
     fences: fencesOfHold(id),
+    shares: sharesOfPlace(endOf(id)),
     ttlMs: GRAIN_MS * (3 + (Number(/-(\d+)/.exec(id)?.[1]) % 5)),
     limitMs: 1_000,
     lingering: false,

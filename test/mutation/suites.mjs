@@ -4,6 +4,7 @@
  */
 export const SUITES = [
   'test/kit/lock-table.spec.ts',
+  'test/kit/sharing.spec.ts',
   'test/kit/withdrawals.spec.ts',
   'test/kit/clocks.spec.ts',
   'test/kit/notifications.spec.ts',

@@ -1,3 +1,4 @@
+import type { Shares } from '../../lib/core/seam/lock-store';
 import type { HoldRecord } from '../../lib/core/seam/lock-store';
 import { PostgresLockStore, schemaSql } from '../../lib/postgres/index';
 import type { runStatement } from '../../lib/sql/statement';
@@ -36,8 +37,13 @@ async function open(right = '', wrong = ''): Promise<{ store: PostgresLockStore;
   return { store, schema };
 }
 
-function hold(key: string): HoldRecord {
-  return newHold(key, { ttlMs: 60_000 });
+function hold(key: string, shares?: Shares): HoldRecord {
+  return newHold(key, { ttlMs: 60_000, shares });
+}
+
+/** The end of the lease of a hold that shares its key comes. */
+async function expire(schema: string, { id }: HoldRecord): Promise<void> {
+  await server.query(`UPDATE ${schema}.shared SET ends = clock_timestamp() WHERE name = '${id}'`);
 }
 
 type Probe = (store: PostgresLockStore, schema: string) => Promise<unknown>;
@@ -179,12 +185,98 @@ const PROBES: Readonly<Record<string, { probe: Probe; expected: unknown; right: 
     right: `l.ends := clock_timestamp() + remaining_ms * interval '1 millisecond';`,
     wrong: '',
   },
+  'a release reserves room for as many as fit': {
+    async probe(store, schema) {
+      const writer = hold('k');
+      await store.acquire(writer);
+      for (const name of ['aR', 'bR', 'c', 'dR']) {
+        await store.acquire(hold('k', name.endsWith('R') ? 'read' : undefined), { name });
+      }
+      await store.release(writer);
+      return (
+        await server.query<{ place: string }>(`SELECT substring(name from '[^:]*$') AS place FROM ${schema}.shared ORDER BY number`)
+      ).map(({ place }) => place);
+    },
+    expected: ['aR', 'bR'],
+    right: 'l := "s".reserve(l, place);',
+    wrong: 'RETURN "s".reserve(l, place);',
+  },
+  'the smallest count of those that are in counts': {
+    async probe(store) {
+      await store.acquire(hold('k', 1));
+      return (await store.acquire(hold('k', 3))).fence;
+    },
+    expected: undefined,
+    right: ', min(nullif(shares, 0))',
+    wrong: '',
+  },
+  'a permit that is over is given back by nobody': {
+    async probe(store, schema) {
+      const over = hold('k', 2);
+      await store.acquire(over);
+      await store.acquire(hold('k', 2));
+      await expire(schema, over);
+      return store.release(over);
+    },
+    expected: false,
+    right: 'DELETE FROM "s".shared WHERE key = _key AND ends <= clock_timestamp();',
+    wrong: '',
+  },
+  'readers do not overtake a writer': {
+    async probe(store) {
+      await store.acquire(hold('k', 'read'));
+      await store.acquire(hold('k'), { name: 'writer' });
+      return (await store.acquire(hold('k', 'read'))).fence;
+    },
+    expected: undefined,
+    right: 'coalesce(l.queue[1] = _place, l.queue IS NULL) AND',
+    wrong: '',
+  },
+  'a renewal brings no hold back that is over': {
+    async probe(store, schema) {
+      const over = hold('k', 'read');
+      const { fence = 0 } = await store.acquire(over);
+      await store.acquire(hold('k', 'read'));
+      await expire(schema, over);
+      return store.renew([{ ...over, fence }]);
+    },
+    expected: [false],
+    right: ' AND owner = _owner AND ends > clock_timestamp()',
+    wrong: ' AND owner = _owner',
+  },
+  'a key is taken for as long as one that shares it is in': {
+    async probe(store, schema) {
+      const short = newHold('k', { ttlMs: 30_000, shares: 'read' });
+      await store.acquire(hold('k', 'read'));
+      await store.acquire(short);
+      await store.release(short);
+      // A key without a queue is asked for in one statement, which reads its row alone.
+      const [row] = await server.query(`SELECT ends > clock_timestamp() + interval '50 seconds' AS long FROM ${schema}.lease`);
+      return row;
+    },
+    expected: { long: true },
+    right: 'l.ends := (SELECT max(ends) FROM',
+    wrong: "l.ends := (SELECT least(min(ends), clock_timestamp() + interval '1 second') FROM",
+  },
+  'tidying takes the rows of shared keys that nobody visits any more, and no others': {
+    async probe(store, schema) {
+      const over = hold('a', 'read');
+      await store.acquire(over);
+      await store.acquire(hold('b', 'read'));
+      await expire(schema, over);
+      await server.query(`SELECT ${schema}.tidy()`);
+      return server.query(`SELECT key FROM ${schema}.shared`);
+    },
+    expected: [{ key: 'lock:{b}' }],
+    right: 'WHERE ends <= clock_timestamp() LIMIT',
+    wrong: 'LIMIT',
+  },
 };
 
 describe.each(Object.keys(PROBES))('%s', (name) => {
   const { probe, expected, right, wrong } = PROBES[name] as (typeof PROBES)[string];
   // The next schema's name.
-  const own = (sql: string): string => sql.replaceAll('FROM "s"', `FROM "s${count + 1}".done`).replaceAll('"s"', `"s${count + 1}"`);
+  const own = (sql: string): string => sql.replaceAll('FROM "s" ', `FROM "s${count + 1}".done `).replaceAll('"s"', `"s${count + 1}"`);
 
   test('as it is', async () => {
     const { store, schema } = await open();

@@ -73,12 +73,13 @@ test('keys are ordered by bytes whatever the database does, and a table of row l
        WHERE c.relnamespace = 'distributed_lock'::regnamespace AND c.relkind = 'r' AND a.attname IN ('key', 'hold') ORDER BY name`,
     );
   const others = ['done', 'lease'].map((name) => ({ name, collation: 'C' }));
+  const shared = { name: 'shared', collation: 'C' };
   await server.query(schemaSql());
-  expect(await collations()).toEqual([...others, { name: 'row_lock', collation: 'default' }]);
+  expect(await collations()).toEqual([...others, { name: 'row_lock', collation: 'default' }, shared]);
   await server.query("BEGIN; SELECT distributed_lock.lock_rows(ARRAY['b', 'a'], 1000); COMMIT");
   await server.query('DROP TABLE distributed_lock.row_lock');
   await server.query(schemaSql());
-  expect(await collations()).toEqual([...others, { name: 'row_lock', collation: 'C' }]);
+  expect(await collations()).toEqual([...others, { name: 'row_lock', collation: 'C' }, shared]);
 });
 
 test('functions of the user with names of the server do not get in between', async () => {
@@ -128,6 +129,23 @@ test('functions of the same version that a later source has made are left alone'
   expect(await server.query("SELECT distributed_lock.is_done('none') AS done")).toEqual([{ done: false }]);
 });
 
+test('a schema from before keys were shared gets what is new, keeps its locks, and sessions that are open go on', async () => {
+  await server.query(schemaSql());
+  const pool = server.pool({ max: 1 });
+  const store = patient(new PostgresLockStore(pool, { listen: false }));
+  opened.push(store);
+  await store.open({ prefix: 'lock', warn: () => undefined });
+  const held = newHold('k', { ttlMs: 60_000 });
+  const { fence = 0 } = await store.acquire(held);
+  await server.query('DROP TABLE distributed_lock.shared');
+  await server.query(`CREATE OR REPLACE FUNCTION distributed_lock.version() RETURNS int LANGUAGE sql AS 'SELECT 1 -- revision 5, another'`);
+  await store.ensureSchema();
+  expect(await store.renew([{ ...held, fence }])).toEqual([true]);
+  expect((await store.acquire(newHold('k', { shares: 'read' }))).fence).toBeUndefined();
+  expect(await store.release(held)).toBe(true);
+  expect((await store.acquire(newHold('k', { shares: 'read' }))).fence).toBeGreaterThan(fence);
+});
+
 test('functions of the same version that have another name now are dropped, and those of the user are not', async () => {
   const functionsOf = async (schema: string): Promise<string[]> => {
     const rows = await server.query<{ name: string }>(
@@ -147,6 +165,7 @@ test('functions of the same version that have another name now are dropped, and 
     'release(text, text, text)',
     'take_out(distributed_lock.lease, text, text)',
     'renew(text[], text[], bigint[], text[], bigint[], boolean[], bigint)',
+    'contend(distributed_lock.lease, text, text, text, bigint, text, text, boolean, bigint)',
   ]) {
     await server.query(`CREATE FUNCTION distributed_lock.${former} RETURNS int LANGUAGE sql AS 'SELECT 1'`);
   }

@@ -1,10 +1,11 @@
 import * as quorumScripts from '../../lib/quorum/votes/scripts';
 import { script, scriptForEach } from '../../lib/redis/scripts/script';
 import * as redisScripts from '../../lib/redis/scripts/scripts';
+import * as sharedScripts from '../../lib/redis/scripts/shared-scripts';
 import { globalsOf } from '../support/lua-names';
 import { RedisServer } from '../support/redis-server';
 
-const SCRIPTS = [...Object.values(redisScripts), ...Object.values(quorumScripts)];
+const SCRIPTS = [...Object.values(redisScripts), ...Object.values(sharedScripts), ...Object.values(quorumScripts)];
 const OF_LUA = new Set(['ARGV', 'KEYS', 'ipairs', 'math', 'pairs', 'pcall', 'redis', 'string', 'table', 'tonumber', 'type', 'unpack']);
 
 let server: RedisServer;

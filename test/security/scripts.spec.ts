@@ -10,7 +10,9 @@ import { QuorumLockStore } from '../../lib/quorum/quorum-lock-store';
 import * as quorumScripts from '../../lib/quorum/votes/scripts';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import * as scripts from '../../lib/redis/scripts/scripts';
+import * as sharedScripts from '../../lib/redis/scripts/shared-scripts';
 import { makeLocks } from '../support/make-locks';
+import { newHold } from '../support/new-hold';
 import { noWarning } from '../support/no-warning';
 import { answered } from '../support/patient';
 import { until } from '../support/until';
@@ -110,11 +112,30 @@ async function useEverything(
     // Where its reply is lost, it is answered with what its repetition finds.
     await outsideLocks(() => answered(() => others.operations.forceRelease(text, { fence: held.fence })));
     await until('that it is free', async () => (await inspect()) === null);
+    await share(text, by, stores[0]);
   }
   await Promise.all([locks.shutdown(), others.shutdown()]);
 }
 
-const ALL = Object.values(scripts);
+/** Takes the scripts of holds that share their key through their paths, where the store has them. */
+async function share(text: string, by: string, store: LockStore): Promise<void> {
+  if (!store.shared) {
+    return;
+  }
+  const [first, second] = [newHold(text, { by, shares: 'read' }), newHold(text, { by, shares: 'read' })];
+  const { fence = 0 } = await store.acquire(first, { name: 'placeR' });
+  await store.acquire(second);
+  const joined = { ...first, id: randomUUID(), fence };
+  expect(await store.tickets?.join(joined)).toBe(true);
+  expect(await store.renew([{ ...second, fence }])).toEqual([true]);
+  await store.acquire(newHold(text, { by }), { name: 'place' });
+  await store.turns?.leave(text, 'place');
+  for (const hold of [first, second, joined]) {
+    expect(await store.release(hold)).toBe(true);
+  }
+}
+
+const ALL = [...Object.values(scripts), ...Object.values(sharedScripts)];
 const OF_QUORUM = Object.values(quorumScripts);
 
 async function checkOneServer(text: string): Promise<void> {

@@ -982,6 +982,8 @@ function bound(store: LockStore): LockStore {
   return {
     expires: store.expires,
     keepsLimits: store.keepsLimits === true,
+    ...(store.shared && { shared: true }),
+    ...(store.permits && { permits: true }),
     turns: store.turns,
     tickets: store.tickets,
     operator: store.operator,

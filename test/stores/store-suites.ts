@@ -4,12 +4,14 @@ import { faultsSuite } from './faults-suite';
 import { fuzzSuite } from './fuzz-suite';
 import { lockingSuite } from './locking-suite';
 import { peersSuite } from './peers-suite';
+import { sharingSuite } from './sharing-suite';
 import { travelSuite } from './travel-suite';
 import { waitingSuite } from './waiting-suite';
 
 const SUITES = { fuzzSuite };
 const SUITES_OF_MESSAGES = { peersSuite };
 const SUITES_OF_TICKETS = { travelSuite };
+const SUITES_OF_SHARING = { sharingSuite };
 const LONG_SUITES = { lockingSuite };
 const LONG_SUITES_OF_ORDER = { waitingSuite };
 const SUITES_OF_SERVERS = { faultsSuite };
@@ -29,6 +31,7 @@ export function storeSuites(name: string): void {
     ...SUITES,
     ...(offers.includes('messages') && SUITES_OF_MESSAGES),
     ...(offers.includes('tickets') && SUITES_OF_TICKETS),
+    ...(offers.includes('permits') && SUITES_OF_SHARING),
     ...(!isBrief && LONG_SUITES),
     ...(offers.includes('turns') && !isBrief && LONG_SUITES_OF_ORDER),
     ...(hasServers && !breaksFirst && SUITES_OF_SERVERS),

@@ -345,6 +345,8 @@ function asksLate(store: LockStore): LockStore {
     expires: store.expires,
     keepsLimits: store.keepsLimits === true,
     ...(store.reservesFences && { reservesFences: true }),
+    ...(store.shared && { shared: true }),
+    ...(store.permits && { permits: true }),
     tickets: store.tickets,
     operator: store.operator,
     turns: {

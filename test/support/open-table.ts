@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import type { KeyState, QueuedPlace } from '../../lib/kit/key-state.js';
 import type { LockTable } from '../../lib/kit/lock-table.js';
+import type { Claim, SharedHold, SharedHolds } from '../../lib/kit/shared-holds.js';
 import { bundle, type Edit } from './defective.js';
 
 /** The private fields of the table, as they are named once `#` is replaced. */
@@ -15,17 +16,26 @@ export interface OpenKey extends KeyState {
   $queue: Map<string, QueuedPlace>;
   $grant: KeyState['grant'];
   $turn: KeyState['turn'];
+  $shared: OpenShared | undefined;
   $queueEndsAt: number;
+}
+
+export interface OpenShared extends SharedHolds {
+  $holds: Map<string, SharedHold>;
+  $claims: Map<string, Claim>;
+  $fence: number;
 }
 
 export interface Library {
   readonly LockTable: new (...args: ConstructorParameters<typeof LockTable>) => OpenTable;
   readonly KeyState: new (...args: ConstructorParameters<typeof KeyState>) => OpenKey;
+  readonly SharedHolds: new (...args: ConstructorParameters<typeof SharedHolds>) => OpenShared;
 }
 
 const ENTRY = `
 export { LockTable } from './kit/lock-table.js';
 export { KeyState } from './kit/key-state.js';
+export { SharedHolds } from './kit/shared-holds.js';
 `;
 
 /** The lock table of the library, with `edits` made to it, that can be put into any state and read. */

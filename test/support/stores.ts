@@ -64,25 +64,39 @@ export interface StoreKind {
   start(): Promise<StorePlace>;
 }
 
+const ALL = [
+  'open',
+  'turns',
+  'tickets',
+  'operator',
+  'messages',
+  'search',
+  'forced',
+  'health',
+  'reservesFences',
+  'shared',
+  'permits',
+] as const;
+
 /** Every store; each suite runs on each of them, and those about order where there is one. */
 export const STORES: Readonly<Record<string, StoreKind>> = {
   memory: {
-    offers: ['turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'reservesFences'],
+    offers: ['turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'reservesFences', 'shared', 'permits'],
     hasServers: false,
     start: async () => memoryPlace(new MemoryLockStore()),
   },
   'polled memory': {
-    offers: ['tickets', 'operator', 'messages', 'search', 'forced', 'reservesFences'],
+    offers: ['tickets', 'operator', 'messages', 'search', 'forced', 'reservesFences', 'shared', 'permits'],
     hasServers: false,
     start: async () => memoryPlace(withoutTurns(new MemoryLockStore())),
   },
   redis: {
-    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'],
+    offers: ALL,
     hasServers: true,
     start: async () => redisPlace(await RedisServer.start(), 0, ({ url }) => url),
   },
   'redis with a replica': {
-    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'],
+    offers: ALL,
     hasServers: true,
     async start() {
       const server = await RedisServer.start();
@@ -90,17 +104,17 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
     },
   },
   'redis by node-redis': {
-    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'],
+    offers: ALL,
     hasServers: true,
     start: async () => redisPlace(await RedisServer.start(), 0, ({ url }) => createClient({ url })),
   },
   'redis by node-redis 6': {
-    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'],
+    offers: ALL,
     hasServers: true,
     start: async () => redisPlace(await RedisServer.start(), 0, ({ url }) => createClient6({ url })),
   },
   'redis with a replica by node-redis': {
-    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'],
+    offers: ALL,
     hasServers: true,
     async start() {
       const server = await RedisServer.start();
@@ -113,7 +127,7 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
     start: async () => quorumPlace(await RedisQuorum.start()),
   },
   postgres: {
-    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'],
+    offers: ALL,
     hasServers: true,
     async start() {
       const server = await PostgresServer.start(MANY_LISTENERS);
@@ -121,7 +135,7 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
     },
   },
   'postgres on several databases': {
-    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'],
+    offers: ALL,
     hasServers: true,
     isBrief: true,
     async start() {
@@ -151,7 +165,7 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
     },
   },
   pglite: {
-    offers: ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'],
+    offers: ALL,
     hasServers: false,
     isBrief: true,
     async start() {
@@ -161,8 +175,6 @@ export const STORES: Readonly<Record<string, StoreKind>> = {
     },
   },
 };
-
-const OFFERS_OF_REDIS = ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'] as const;
 
 /**
  * Redis behind other clients, in groups of servers. They play the contract only: the effects of a group are tested in
@@ -175,7 +187,7 @@ export const GROUPS: Readonly<Record<string, StoreKind>> = {
 
 function clusterKind(clientOf: (nodes: readonly RedisServer[]) => RedisSource): StoreKind {
   return {
-    offers: OFFERS_OF_REDIS,
+    offers: ALL,
     hasServers: true,
     async start() {
       const cluster = await RedisCluster.start();

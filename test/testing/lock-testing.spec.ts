@@ -251,3 +251,14 @@ describe('what cannot be meant is refused with the next step', () => {
     expect(() => LockModule.forTesting({ controller: {} as never })).toThrow(/Pass new LockTesting\(\)/);
   });
 });
+
+test('the store of a test has all capabilities of the memory store, readers and permits among them', () => {
+  const { default: store } = new LockTesting().storesFor(['default']);
+  const { reservesFences, keepsLimits, shared, permits } = store ?? {};
+  expect({ reservesFences, keepsLimits, shared, permits }).toEqual({
+    reservesFences: true,
+    keepsLimits: true,
+    shared: true,
+    permits: true,
+  });
+});

@@ -106,7 +106,11 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     caughtBy: ['fences rise'],
     edits: [
       { file: 'lib/core/leases/hold.ts', from: `this.#fence + 1 < this.#storedFence + this.#fences`, to: `true` },
-      { file: 'lib/core/leases/hold.ts', from: `this.#fence = before.#fence + 1;`, to: `this.#fence = before.#fence + 1e9;` },
+      {
+        file: 'lib/core/leases/hold.ts',
+        from: `this.#fence = before.#fence + (this.shares === undefined ? 1 : 0);`,
+        to: `this.#fence = before.#fence + 1e9;`,
+      },
     ],
   },
   'no-mark': {
@@ -159,7 +163,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     edits: [
       {
         file: 'lib/core/calls/call-stack.ts',
-        from: `return (top === undefined || call.isInside(top)) && !this.#isKeptFrom(call);`,
+        from: `return (this.#isParallel || top === undefined || call.isInside(top)) && !this.#isKeptFrom(call);`,
         to: `return true;`,
       },
     ],
@@ -238,7 +242,7 @@ if not fence then`,
     edits: [
       {
         file: 'lib/core/leases/leases.ts',
-        from: `      lines.endTurn(lines.lineOf(lease.key));\n    }\n    return loss;`,
+        from: `      lines.endTurn(line);\n    }\n    return loss;`,
         to: `    }\n    return loss;`,
       },
     ],
@@ -261,11 +265,11 @@ if not fence then`,
         from: `  return undefined;
 }
 
-function leaseOf`,
+const isPermit`,
         to: `  return leases.running.find((lease) => lease.key === key);
 }
 
-function leaseOf`,
+const isPermit`,
       },
     ],
   },

@@ -10,7 +10,18 @@ import { serverNames } from '../stores/server-names.js';
 import { Made } from './made.js';
 import type { Place } from './place.js';
 
-const OFFERS: readonly StoreOffer[] = ['open', 'turns', 'tickets', 'operator', 'search', 'forced', 'health', 'reservesFences'];
+const OFFERS: readonly StoreOffer[] = [
+  'open',
+  'turns',
+  'tickets',
+  'operator',
+  'search',
+  'forced',
+  'health',
+  'reservesFences',
+  'shared',
+  'permits',
+];
 
 /** As many as a pool of pg has by itself: stores of three processes share it. */
 const CONNECTIONS = 10;

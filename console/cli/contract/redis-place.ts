@@ -23,7 +23,7 @@ export async function redisPlace(address: Address, prefix: string): Promise<Plac
   let isReached = false;
   return {
     name: `the keys that begin with "${own}"`,
-    offers: () => (address.kind === 'quorum' ? QUORUM : [...QUORUM, 'turns']),
+    offers: () => (address.kind === 'quorum' ? QUORUM : [...QUORUM, 'turns', 'shared', 'permits']),
     async make() {
       const answers = await Promise.allSettled(sources.map(reach));
       throwIfAllFailed(answers);

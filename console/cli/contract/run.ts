@@ -10,7 +10,7 @@ import type { Server } from './server.js';
 const QUICK_MS = 5;
 const MOST_SCALE = 10;
 /** The groups whose rules need messages. */
-const BY_MESSAGES: ReadonlySet<string> = new Set(['turns', 'exchange', 'messages', 'operator', 'life cycle']);
+const BY_MESSAGES: ReadonlySet<string> = new Set(['turns', 'exchange', 'turns of sharers', 'messages', 'operator', 'life cycle']);
 
 /** One run, which Ctrl+C ends early, and the end of who reads its output. Whatever ends it, what it made is removed. */
 export class Run {

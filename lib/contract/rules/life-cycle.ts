@@ -4,7 +4,19 @@ import { rule, type Rule } from '../rule.js';
 import type { StoreOffer } from '../store-contract.options.js';
 import { newPlace, notified, type OfferedStore } from '../trial.js';
 
-const OFFERS: readonly StoreOffer[] = ['open', 'turns', 'tickets', 'operator', 'messages', 'search', 'forced', 'health', 'reservesFences'];
+const OFFERS: readonly StoreOffer[] = [
+  'open',
+  'turns',
+  'tickets',
+  'operator',
+  'messages',
+  'search',
+  'forced',
+  'health',
+  'reservesFences',
+  'shared',
+  'permits',
+];
 
 /** How a store begins and ends. */
 export const LIFE_CYCLE_RULES: readonly Rule[] = [

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { rulesWith, type Rule } from '../rule.js';
 import { changed, guestOf, listOf, newPlace, notified, type OfferedStore, type Trial } from '../trial.js';
+import { KINDS, twoOf } from './shared-keys/sharing.js';
 
 const operatorRule = rulesWith({ needs: ['operator'] });
 
@@ -111,6 +112,47 @@ export const OPERATOR_RULES: readonly Rule[] = [
     await trial.other.tickets.join(guestOf(held));
     assert.equal(await trial.store.operator.forceRelease(trial.key, held.fence), true);
     await notified(() => assert.deepEqual([[...notices], [...noticesElsewhere]], [[held.fence], [held.fence]]));
+  }),
+
+  operatorRule('inspect shows that readers are in, who came first, and how many there are', { needs: ['shared'] }, async (trial) => {
+    const [first] = await twoOf(trial, 'read', { by: 'first' });
+    const { fence, holds, by, shares } = (await trial.other.operator.inspect(trial.key)) ?? assert.fail('nothing is shown');
+    assert.deepEqual({ fence, holds, by, shares }, { fence: first.fence, holds: 2, by: 'first', shares: 'read' });
+    await trial.store.release(first);
+    assert.equal((await trial.store.operator.inspect(trial.key))?.holds, 1);
+  }),
+
+  operatorRule('inspect shows no write as shared, and of a semaphore the smallest count', { needs: ['permits'] }, async (trial) => {
+    const held = await trial.acquired();
+    assert.equal((await trial.other.operator.inspect(trial.key))?.shares, undefined);
+    await trial.store.release(held);
+    const [first] = await twoOf(trial, 3, {}, { shares: 5 });
+    const { holds, shares } = (await trial.other.operator.inspect(trial.key)) ?? assert.fail('nothing is shown');
+    assert.deepEqual({ holds, shares }, { holds: 2, shares: 3 });
+    await trial.store.release(first);
+    assert.equal((await trial.other.operator.inspect(trial.key))?.shares, 5);
+  }),
+
+  ...KINDS.map(({ who, offer, shares, rival }) =>
+    operatorRule(`${who} is out after a forced release at its fence, as all others in its key`, { needs: [offer] }, async (trial) => {
+      const [first, second] = await twoOf(trial, shares);
+      assert.equal(await trial.other.operator.forceRelease(trial.key, first.fence - 1), false);
+      assert.deepEqual(await trial.store.renew(listOf(first, second)), [true, true]);
+      assert.equal(await trial.other.operator.forceRelease(trial.key, first.fence), true);
+      assert.equal(await trial.other.operator.forceRelease(trial.key, first.fence), false);
+      assert.deepEqual(await trial.store.renew(listOf(first, second)), [false, false]);
+      assert.equal(await trial.store.release(first), false);
+      assert.equal(await trial.other.operator.inspect(trial.key), null);
+      await trial.acquired(rival);
+    }),
+  ),
+
+  operatorRule('a forced release of readers notifies all their processes', { needs: ['forced', 'shared'] }, async (trial) => {
+    const notices = forcedOf(trial, trial.store);
+    const noticesElsewhere = forcedOf(trial, trial.other);
+    const [{ fence }] = await twoOf(trial, 'read');
+    assert.equal(await trial.store.operator.forceRelease(trial.key, fence), true);
+    await notified(() => assert.deepEqual([[...notices], [...noticesElsewhere]], [[fence], [fence]]));
   }),
 
   operatorRule('a forced release of a free lock answers false', async (trial) => {

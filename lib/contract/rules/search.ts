@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { FoundLock } from '../../core/seam/lock-store.js';
 import { rulesWith, type Rule } from '../rule.js';
 import type { OfferedStore } from '../trial.js';
+import { KINDS, twoOf } from './shared-keys/sharing.js';
 
 const searchRule = rulesWith({ needs: ['search', 'operator'] });
 
@@ -40,6 +41,14 @@ export const SEARCH_RULES: readonly Rule[] = [
     const apartMs = Math.abs(lock.since.getTime() - since.getTime());
     assert.ok(apartMs < trial.ms(1_000), `since ${lock.since.toISOString()} by the search, since ${since.toISOString()} by inspect`);
   }),
+
+  ...KINDS.map(({ who, offer, shares }) =>
+    searchRule(`${who} is found, and its key is shown as inspect shows it`, { needs: [offer] }, async (trial) => {
+      await twoOf(trial, shares);
+      const [lock = assert.fail('it was not found')] = await found(trial.other, trial.key);
+      assert.deepEqual([lock.shares, lock.holds], [shares, 2]);
+    }),
+  ),
 
   searchRule('a search finds no lock that is free', async (trial) => {
     const held = await trial.acquired();

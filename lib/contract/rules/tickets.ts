@@ -77,6 +77,23 @@ export const TICKET_RULES: readonly Rule[] = [
     await trial.expectHeld(first);
   }),
 
+  ticketRule('a join of a reader adds one beside it, at its fence and with a lease of its own', { needs: ['shared'] }, async (trial) => {
+    const first = await trial.acquired({ shares: 'read' });
+    const guest = guestOf(first, { unanswered: true });
+    assert.equal(await trial.other.tickets.join(guest), true);
+    assert.equal(await trial.other.tickets.join(guest), true);
+    for (const stranger of [guestOf(first, { owner: newOwner() }), guestOf(first, { fence: first.fence - 1 })]) {
+      assert.equal(await trial.store.tickets.join(stranger), false);
+    }
+    assert.equal(await trial.store.release(first), true);
+    await trial.refused(trial.hold(), trial.store);
+    assert.deepEqual(await trial.other.renew(listOf(guest, first)), [true, false]);
+    assert.equal(await trial.other.release(guest), true);
+    assert.equal(await trial.other.tickets.join(guest), false);
+    assert.equal(await trial.other.tickets.join(guestOf(first)), false);
+    await trial.expectFree();
+  }),
+
   ticketRule(`a lock takes ${MOST_HOLDS} holds and no more, until one of them has left`, async (trial) => {
     const first = await trial.acquired({ ttlMs: trial.ttl(60_000), limitMs: 15_000 });
     const guests = Array.from({ length: MOST_HOLDS - 1 }, () => guestOf(first));

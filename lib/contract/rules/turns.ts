@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Shares } from '../../core/seam/lock-store.js';
 import type { HoldRecord, Place } from '../../core/seam/lock-store.js';
 import { rule, rulesWith, type Rule } from '../rule.js';
 import { changed, guestOf, listOf, newPlace, notified, type OfferedStore, type Trial } from '../trial.js';
@@ -9,20 +10,26 @@ import { changed, guestOf, listOf, newPlace, notified, type OfferedStore, type T
  * For how long a lock is reserved for a place, in milliseconds: a rule of the contract, which the suite does not
  * stretch.
  */
-const CLAIM_MS = 1_000;
+export const CLAIM_MS = 1_000;
 
 /** A rule whose claims hold as long as the lock stays reserved. */
 const turnRule = rulesWith({ needs: ['turns'], withinMs: CLAIM_MS });
 
-/** Queues behind the holder. */
-export async function queued(trial: Trial, store: OfferedStore = trial.other): Promise<{ hold: HoldRecord; place: Place }> {
-  const waiter = { hold: trial.hold(), place: newPlace() };
+/** A hold that waits in the queue of its key. */
+export interface Waiter {
+  readonly hold: HoldRecord;
+  readonly place: Place;
+}
+
+/** Queues behind the holder, for a write unless it would share the key. */
+export async function queued(trial: Trial, store: OfferedStore = trial.other, shares?: Shares): Promise<Waiter> {
+  const waiter = { hold: trial.hold({ shares }), place: newPlace(shares) };
   await trial.refused(waiter.hold, store, waiter.place);
   return waiter;
 }
 
 /** Queues behind a holder whose lease then ends. */
-async function queuedUntilTheLeaseEnds(trial: Trial): Promise<{ hold: HoldRecord; place: Place }> {
+async function queuedUntilTheLeaseEnds(trial: Trial): Promise<Waiter> {
   const holder = await trial.acquired();
   const waiter = await queued(trial);
   const [isIn] = await trial.store.renew(listOf(changed(holder, { ttlMs: trial.ttl(100), lingering: true })));

@@ -6,16 +6,23 @@ const NOBODY: readonly CallNode[] = [];
 
 /**
  * The locked calls inside a lease, outermost first, and the transactions that keep the lease. A call enters when the
- * call on top is its ancestor, so that children that were started in parallel run one after the other; and when it
- * belongs to each of the transactions, since no other code sees what they have written.
+ * call on top is its ancestor, so that children that were started in parallel run one after the other, unless it runs
+ * them in parallel; and when it belongs to each of the transactions, since no other code sees what they have written.
  */
 export class CallStack {
+  /** Whether its calls run beside each other: those of a lease that shares its key. */
+  #isParallel = false;
   /** Made anew where it changes: nearly all have one call. */
   #calls: readonly CallNode[] = NOBODY;
   #entering: Map<Waiter, CallNode> | undefined;
   #keepers: Set<Keeper> | undefined;
   /** The loss that the calls were notified of; each call that enters later is notified of it too. */
   #notified: LockLostError | undefined;
+
+  /** Has its calls run beside each other from now on. */
+  runInParallel(): void {
+    this.#isParallel = true;
+  }
 
   get top(): CallNode | undefined {
     return this.#calls.at(-1);
@@ -33,7 +40,7 @@ export class CallStack {
 
   admits(call: CallNode): boolean {
     const { top } = this;
-    return (top === undefined || call.isInside(top)) && !this.#isKeptFrom(call);
+    return (this.#isParallel || top === undefined || call.isInside(top)) && !this.#isKeptFrom(call);
   }
 
   push(call: CallNode): void {
@@ -65,9 +72,11 @@ export class CallStack {
    * lease, and `wanting` does not. `wanting` is undefined where the call that wants the lease is in another process.
    */
   isHeldUp(wanting: CallNode | undefined, waiting: CallNode): boolean {
-    const { top } = this;
-    if (top !== undefined && !wanting?.isInside(top) && (waiting === top || waiting.isInside(top))) {
-      return true;
+    // In a parallel lease each of the calls holds it.
+    for (const top of this.#isParallel ? this.#calls : this.#calls.slice(-1)) {
+      if (!wanting?.isInside(top) && (waiting === top || waiting.isInside(top))) {
+        return true;
+      }
     }
     return this.#keeping((transaction) => !wanting?.isWithin(transaction) && waiting.isWithin(transaction));
   }

@@ -163,6 +163,13 @@ export class Acquisition {
     this.#owner = undefined;
   }
 
+  /** Throws where it would write inside a lock of read mode, `enclosing`: two such calls would wait for each other. */
+  refuseUpgrade(enclosing: Lease): void {
+    if (this.call.shares === undefined) {
+      throw this.refused(enclosing.key, 'upgrade', enclosing);
+    }
+  }
+
   /** Why it takes no lock any more, though it was granted: its application shuts down, or its signal has aborted. */
   gaveUp(isClosing: boolean): 'shutdown' | 'aborted' | undefined {
     return isClosing ? 'shutdown' : this.call.signal?.aborted ? 'aborted' : undefined;
@@ -172,7 +179,8 @@ export class Acquisition {
     const { call, frame, waitedMs } = this;
     this.#cycle = cycle;
     const cause: unknown = reason === 'aborted' ? call.signal?.reason : undefined;
-    const { waitMs, reentry } = call;
-    return notAcquired({ key, reason, frame, reentry, waitMs, waitedMs, now: this.#clock.monotonic(), holder, cycle, cause });
+    const { waitMs, reentry, caller, shares } = call;
+    const now = this.#clock.monotonic();
+    return notAcquired({ key, reason, frame, site: caller.site, shares, reentry, waitMs, waitedMs, now, holder, cycle, cause });
   }
 }

@@ -158,9 +158,9 @@ class Section implements LockedSection {
   readonly ttlMs: number;
   readonly waitedMs: number;
   readonly contended: boolean;
-  readonly #lock: Lock;
+  readonly #handle: { readonly signal: AbortSignal };
 
-  constructor({ store, call, frame, hasWaited }: Acquisition, lock: Lock) {
+  constructor({ store, call, frame, hasWaited }: Acquisition) {
     this.store = store;
     this.name = call.caller.name;
     this.site = call.caller.site;
@@ -169,11 +169,11 @@ class Section implements LockedSection {
     this.ttlMs = call.ttlMs;
     this.waitedMs = frame.waitedMs;
     this.contended = hasWaited;
-    this.#lock = lock;
+    this.#handle = frame.handle;
   }
 
   get signal(): AbortSignal {
-    return this.#lock.signal;
+    return this.#handle.signal;
   }
 }
 
@@ -193,14 +193,15 @@ export class Sections {
   }
 
   run<T>(acquisition: Acquisition, body: Body<T>): T | Promise<T> {
-    const { lock } = acquisition.frame;
+    // The body of a call that takes a permit asks for nothing else that a lock has.
+    const lock = acquisition.frame.handle as Lock;
     const telemetry = this.#telemetry;
     // A re-entry is no section of its own, and a leader's would last for days.
     if (!telemetry || acquisition.obtained.length === 0 || acquisition.call.caller.leads) {
       const result = body(lock);
       return result instanceof Promise ? result : onceOnly(result);
     }
-    const section = new Section(acquisition, lock);
+    const section = new Section(acquisition);
     acquisition.frame.resumesBy((later) => telemetry.resume(section, later));
     return telemetry.section(section, () => onceOnly(body(lock)));
   }

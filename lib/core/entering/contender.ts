@@ -65,7 +65,7 @@ export class Contender {
    * attempt.
    */
   #nextResult(lease: Lease, acquisition: Acquisition, line: Line | undefined, isUnknown: boolean): AttemptResult | Promise<AttemptResult> {
-    const { clock, availability } = this.#parts;
+    const { clock, availability, lines } = this.#parts;
     const begun = line?.takeResult();
     if (begun) {
       return begun;
@@ -73,7 +73,7 @@ export class Contender {
     if (availability.isAway) {
       return this.#askAway(lease, acquisition, line, isUnknown);
     }
-    return line?.standingAnswer(clock.monotonic()) ?? this.#ask(lease, acquisition, line);
+    return lines.besideReader(lease) ?? line?.standingAnswer(lease, clock.monotonic()) ?? this.#ask(lease, acquisition, line);
   }
 
   #ask(lease: Lease, { call, answerBy }: Acquisition, line: Line | undefined): Promise<AttemptResult> {

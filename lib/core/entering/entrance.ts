@@ -6,7 +6,8 @@ import { KeyByKey } from './key-by-key.js';
 import { Lease } from '../leases/lease.js';
 import type { Line } from '../leases/line.js';
 import { refuseTooLong } from '../leases/longest-lease.js';
-import type { LockError } from '../words/errors.js';
+import { LockConfigurationError, type LockError } from '../words/errors.js';
+import type { LockStore } from '../seam/lock-store.js';
 import { atMost, ttlUntil } from '../seam/time.js';
 
 /** Learns how a call's way into its locks has ended: one of the two is called, once. */
@@ -31,7 +32,12 @@ export class Entrance {
    */
   enter(acquisition: Acquisition, listener: EntryListener): void {
     try {
-      this.#refuseTooLong(acquisition);
+      if (this.#parts.store.longestLeaseMs !== undefined) {
+        this.#refuseTooLong(acquisition);
+      }
+      if (acquisition.call.shares !== undefined) {
+        refuseUnoffered(this.#parts.store, acquisition);
+      }
       const refusal = this.#refusalOf(acquisition);
       if (refusal) {
         throw refusal;
@@ -58,9 +64,6 @@ export class Entrance {
   /** A nested call raises the lease of the lock that it is in, and `minHold` asks for one that covers it. */
   #refuseTooLong({ frame, call: { ttlMs, minHoldMs } }: Acquisition): void {
     const { store } = this.#parts;
-    if (store.longestLeaseMs === undefined) {
-      return;
-    }
     const leaseMs = Math.max(ttlMs, minHoldMs > 0 ? Math.ceil(ttlUntil(minHoldMs)) : 0);
     refuseTooLong(store, frame.keys[0] as string, leaseMs, leaseMs > ttlMs ? 'minHold' : 'ttl');
   }
@@ -75,15 +78,22 @@ export class Entrance {
       return false;
     }
     const [key] = frame.keys as readonly [string];
-    const enclosing = call.reentry === 'context' && frame.parent ? enclosingLock(this.#parts.leases, key, frame) : undefined;
+    const enclosing = call.reentry === 'context' && frame.parent ? enclosingLock(this.#parts.leases, key, frame, call.shares) : undefined;
     if (enclosing) {
       return enclosing instanceof Lease && this.#reenters(enclosing, acquisition, listener);
     }
-    const { availability, clock, lifecycle, lines, store } = this.#parts;
+    const { availability, clock, leases, lifecycle, lines, store } = this.#parts;
     if (lifecycle.isClosing || !lines.mayGoStraight(key) || (call.onUnavailable === 'throw' && availability.isAway)) {
       return false;
     }
     const lease = acquisition.newLease(key);
+    const beside = call.shares && lines.besideReader(lease);
+    if (beside) {
+      leases.start(lease, beside, acquisition, undefined);
+      frame.take(lease);
+      this.#complete(acquisition, listener, lease.acquiredAt);
+      return true;
+    }
     const line = lines.open(key);
     lifecycle.begin();
     void attempt(
@@ -106,6 +116,9 @@ export class Entrance {
   /** Enters a lease; false, with nothing done, where the call would have to wait for another call inside. */
   #reenters(lease: Lease, acquisition: Acquisition, listener: EntryListener): boolean {
     const { frame, call } = acquisition;
+    if (lease.shares === 'read') {
+      acquisition.refuseUpgrade(lease);
+    }
     if (!lease.calls.admits(frame)) {
       return false;
     }
@@ -177,3 +190,18 @@ export class Entrance {
     }
   }
 }
+
+/** Throws where the store does not offer what the call wants. */
+function refuseUnoffered({ shared, permits }: LockStore, { store, call: { shares, caller }, frame }: Acquisition): void {
+  if (shares === 'read' ? shared : permits) {
+    return;
+  }
+  const [what, capability, instead] = shares === 'read' ? READING : PERMITS;
+  throw new LockConfigurationError(
+    `${caller.site}: the store '${store}' offers no ${what} (the capability '${capability}'). Use a store in memory, Redis or PostgreSQL, ${instead}.`,
+    frame.keys[0] as string,
+  );
+}
+
+const READING = ['locks of read mode', 'shared', "or leave out mode: 'read'"] as const;
+const PERMITS = ['semaphores', 'permits', 'or a lock'] as const;

@@ -6,6 +6,7 @@ import type { Lease } from '../leases/lease.js';
 import type { Leases } from '../leases/leases.js';
 import type { BodyRun } from './body-run.js';
 import { LockHandle } from './lock-handle.js';
+import { PermitHandle } from './permit-handle.js';
 import type { Lock } from '../words/lock.js';
 import type { Resume } from '../words/lock-telemetry.js';
 import { quoted } from '../words/shown.js';
@@ -24,9 +25,10 @@ export class Frame extends CallNode {
   #taken: readonly Lease[] = NONE;
   #waitedMs = 0;
   /** The handle that the body gets. */
-  #bodyHandle: Lock | undefined;
+  #bodyHandle: LockHandle | PermitHandle | undefined;
   /** The handle that `acquire()` gave, held weakly: `Handles` reports one that was collected before its release. */
-  #givenHandle: WeakRef<Lock> | undefined;
+  #givenHandle: WeakRef<LockHandle | PermitHandle> | undefined;
+  readonly #isPermit: boolean;
   #isReleased = false;
   #running = 0;
   #leaving: Promise<void> | undefined;
@@ -35,8 +37,10 @@ export class Frame extends CallNode {
   #bodyRun: Pick<BodyRun<unknown>, 'notified'> | undefined;
   #resume: Resume = atOnce;
 
-  constructor(leases: Leases, keys: readonly string[], isHandle: boolean, transaction?: Transaction) {
+  /** `isPermit`: for a call that takes a permit; its code is inside of no lock. */
+  constructor(leases: Leases, keys: readonly string[], isHandle: boolean, transaction?: Transaction, isPermit = false) {
     super(keys, isHandle, transaction);
+    this.#isPermit = isPermit;
     this.#leases = leases;
   }
 
@@ -49,13 +53,19 @@ export class Frame extends CallNode {
     return this.#isReleased && this.#running === 0;
   }
 
-  override get lock(): Lock {
-    return this.#givenHandle?.deref() ?? (this.#bodyHandle ??= new LockHandle(this));
+  override get lock(): Lock | undefined {
+    const { handle } = this;
+    return handle instanceof LockHandle ? handle : undefined;
+  }
+
+  /** The lock or permit that the user's code knows this call by. */
+  get handle(): LockHandle | PermitHandle {
+    return this.#givenHandle?.deref() ?? (this.#bodyHandle ??= this.#isPermit ? new PermitHandle(this) : new LockHandle(this));
   }
 
   /** Makes the handle for a caller of `acquire()`. */
-  giveHandle(): LockHandle {
-    const handle = new LockHandle(this);
+  giveHandle(): LockHandle | PermitHandle {
+    const handle = this.#isPermit ? new PermitHandle(this) : new LockHandle(this);
     this.#givenHandle = new WeakRef(handle);
     return handle;
   }
@@ -131,9 +141,9 @@ export class Frame extends CallNode {
    * The entries of a ticket for all its locks: from now on other processes may be in them. The entry of a lock that was
    * lost or released lets nobody in.
    */
-  share(): TicketEntry[] {
+  makeTicketEntries(): TicketEntry[] {
     const hasEnded = this.#endedBy() !== undefined;
-    return this.#taken.map((lease) => ({ store: this.#leases.store, ...(hasEnded ? lease.ticketOfNone : lease.share()) }));
+    return this.#taken.map((lease) => ({ store: this.#leases.store, ...(hasEnded ? lease.ticketOfNone : lease.makeTicketEntry()) }));
   }
 
   /** Sets each of its leases to at least `ttl` from now. Rejects where one was lost, or the store does not answer. */

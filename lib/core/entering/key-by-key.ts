@@ -55,7 +55,7 @@ export class KeyByKey {
     const { lifecycle, lines } = this.#parts;
     const { call, frame } = acquisition;
     const ticket = call.ticket === undefined ? undefined : readTicket(call.ticket, key);
-    let inherited = call.reentry === 'context' ? enclosingLock(this.#parts.leases, key, frame) : undefined;
+    let inherited = call.reentry === 'context' ? enclosingLock(this.#parts.leases, key, frame, call.shares) : undefined;
     if (!inherited && frame.transaction) {
       inherited = await this.#besideOthers(frame.transaction, key, acquisition);
     }
@@ -132,7 +132,7 @@ export class KeyByKey {
         throw acquisition.refused(key, outcome, lines.lineOf(key)?.holder);
       }
     }
-    const inherited = enclosingLock(this.#parts.leases, key, frame);
+    const inherited = enclosingLock(this.#parts.leases, key, frame, call.shares);
     if (!inherited) {
       transaction.enters(key, frame);
     }
@@ -142,6 +142,9 @@ export class KeyByKey {
   async #reenter(lease: Lease, acquisition: Acquisition): Promise<void> {
     const { key, calls } = lease;
     const { frame } = acquisition;
+    if (lease.shares === 'read') {
+      acquisition.refuseUpgrade(lease);
+    }
     if (calls.admits(frame)) {
       calls.push(frame);
     } else {

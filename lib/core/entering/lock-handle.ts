@@ -7,14 +7,18 @@ import { LockConfigurationError } from '../words/errors.js';
 import type { Lock } from '../words/lock.js';
 import { printable, quoted } from '../words/shown.js';
 import type { Frame } from './frame.js';
+import type { PermitHandle } from './permit-handle.js';
 
 /** The lock that user code gets. Nothing of the library's own state can be reached from it. */
 export class LockHandle implements Lock {
   readonly #frame: Frame;
+  readonly #what: string;
   #hasWarned = false;
 
-  constructor(frame: Frame) {
+  /** `what` it is called in a warning. */
+  constructor(frame: Frame, what = 'Lock') {
     this.#frame = frame;
+    this.#what = what;
   }
 
   get keys(): readonly string[] {
@@ -54,7 +58,7 @@ export class LockHandle implements Lock {
   /** Throws where its locks were lost or released: the lease may serve another call by now. */
   makeTicket(): string {
     this.#frame.assertInside();
-    return writeTicket(this.#frame.share());
+    return writeTicket(this.#frame.makeTicketEntries());
   }
 
   isHeld(): boolean {
@@ -85,7 +89,7 @@ export class LockHandle implements Lock {
       this.#hasWarned = true;
       process.emitWarning(
         printable(
-          `Lock ${quoted(this.keys)} was released twice; the second release did nothing. Release it in one place, or use 'await using'.`,
+          `${this.#what} ${quoted(this.keys)} was released twice; the second release did nothing. Release it in one place, or use 'await using'.`,
         ),
         'LockWarning',
       );
@@ -123,7 +127,7 @@ export class Handles {
     });
   }
 
-  give(frame: Frame): LockHandle {
+  give(frame: Frame): LockHandle | PermitHandle {
     const handle = frame.giveHandle();
     this.#collected.register(handle, frame);
     return handle;

@@ -2,6 +2,7 @@ import type { CallNode } from '../calls/call-tree.js';
 import { keysOf, type Cycle } from '../words/cycle-call.js';
 import { LockNotAcquiredError, type LockHolder, type NotAcquiredReason } from '../words/errors.js';
 import { Lease } from '../leases/lease.js';
+import type { Shares } from '../words/call-options.js';
 import type { Busy } from '../seam/lock-store.js';
 import { quoted } from '../words/shown.js';
 
@@ -10,7 +11,10 @@ interface GivingUp {
   readonly key: string;
   readonly reason: NotAcquiredReason;
   readonly frame: CallNode;
+  /** The caller that is refused. */
+  readonly site: string;
   readonly reentry: 'context' | 'never';
+  readonly shares: Shares | undefined;
   readonly waitMs: number;
   readonly waitedMs: number;
   readonly now: number;
@@ -22,15 +26,18 @@ interface GivingUp {
 }
 
 export function notAcquired(givingUp: GivingUp): LockNotAcquiredError {
-  const { key, reason, waitedMs, now, holder, cycle, cause } = givingUp;
+  const { key, shares, reason, waitedMs, now, holder, cycle, cause } = givingUp;
   const seen = holder && seenHolder(holder, now);
-  return new LockNotAcquiredError(`Lock "${key}" was not acquired${explain(givingUp, seen?.holder)}`, key, {
+  const permits = typeof shares === 'number' ? shares : undefined;
+  const what = permits === undefined ? `Lock "${key}" was not acquired` : `Semaphore "${key}" gave none of its ${permits} permits`;
+  return new LockNotAcquiredError(`${what}${explain(givingUp, seen?.holder)}`, key, {
     reason,
     waitedMs,
     // A call that gives way lets the others go on: it need not wait for the end of a lease.
     retryAfterMs: reason === 'cycle' ? 0 : (seen?.remainingMs ?? 0),
     holder: seen?.holder,
     cycle: cycle?.calls,
+    permits,
     cause,
   });
 }
@@ -60,15 +67,24 @@ function explain(givingUp: GivingUp, holder: LockHolder | undefined): string {
       return ': too many calls of this process wait already. Shorten what runs inside the lock, or raise maxWaiters.';
     case 'shutdown':
       return ': the application is shutting down. Repeat the call after the restart.';
+    case 'upgrade':
+      return explainUpgrade(givingUp);
     case 'cycle':
       return explainCycle(givingUp.cycle as Cycle);
     case 'busy': {
       const limit = waitMs === 0 ? ' at once' : ` within ${waitMs} ms`;
-      const who = holder ? `it is held by ${holder.by} since ${seconds(holder.heldMs)}` : 'other calls are before this one';
+      const held = typeof givingUp.shares === 'number' ? 'all are taken, the first' : 'it is held';
+      const who = holder ? `${held} by ${holder.by} since ${seconds(holder.heldMs)}` : 'other calls are before this one';
       const cure = ownHandle(givingUp) ?? ownCaller(givingUp) ?? kept(givingUp) ?? deadlock(givingUp);
       return `${limit}: ${who}. ${cure ?? `Raise wait, or shorten what runs inside the lock.${lostContext(givingUp)}`}`;
     }
   }
+}
+
+/** Two calls that read, and then want to write, would wait for each other. */
+function explainUpgrade({ site, holder }: GivingUp): string {
+  const outer = holder instanceof Lease ? holder.caller.site : '';
+  return `: ${site} writes, and was called inside ${outer}, which only reads. Give ${outer} mode: 'write', or call ${site} outside of it.`;
 }
 
 function explainCycle(cycle: Cycle): string {

@@ -86,6 +86,15 @@ export function exchange(
   };
 }
 
+/** Sends one release. Never throws. */
+export function sendRelease(store: LockStore, record: HoldRecord): Promise<boolean> {
+  try {
+    return store.release(record);
+  } catch (error) {
+    return Promise.reject(error as Error);
+  }
+}
+
 /** Judges the reply to a lease that was asked for at `sent`. */
 function judge(reply: AcquireReply, sent: Moment, store: LockStore, lease: Lease, clock: Clock): AttemptResult {
   if (reply.fence === undefined) {

@@ -8,7 +8,7 @@ import type { HoldRecord, LockStore, Place } from '../seam/lock-store.js';
  * For how long at least a lock is released that others may be in by a ticket, whose leases are not known here, in
  * milliseconds.
  */
-const SHARED_MS = 60_000;
+const TICKET_MS = 60_000;
 /**
  * For how long after its sender gave up a command that grants may still be carried out, in milliseconds. The limit of
  * `ServerClock.latest` is a second, to which the time that the last reply took may add another one.
@@ -35,9 +35,9 @@ export class BackgroundReleases {
    * may be in the lock. `unanswered`: a release was sent already.
    */
   release(lease: Lease, unanswered = false): void {
-    const { ttlMs, isShared } = lease;
+    const { ttlMs, hasTicket } = lease;
     const record = lease.record();
-    const forMs = LATEST_MS + (isShared ? Math.max(ttlMs, SHARED_MS) : ttlMs);
+    const forMs = LATEST_MS + (hasTicket ? Math.max(ttlMs, TICKET_MS) : ttlMs);
     this.#lifecycle.inBackground(this.#release(unanswered ? asUnanswered(record) : record, forMs));
   }
 

@@ -1,4 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
+import type { Shares } from '../words/call-options.js';
 import { MOST_FENCES, type HoldRecord } from '../seam/lock-store.js';
 import type { TicketEntry } from './ticket.js';
 
@@ -84,6 +85,8 @@ export class Hold extends Link {
   static #count = 0;
 
   readonly key: string;
+  /** With whom it shares the key; undefined in write mode. */
+  readonly shares: Shares | undefined;
   /** Whether it entered a running lock by a ticket, and so has no line in this process. */
   readonly isJoined: boolean;
   #owner: Owner;
@@ -95,16 +98,21 @@ export class Hold extends Link {
   #fences = 0;
   /** The attempts at it that were not answered: those on their way, and those whose outcome stayed unknown. */
   #unanswered = 0;
-  #isShared: boolean;
+  /** How many calls have had it before, one after the other. */
+  #served = 0;
+  /** The calls that are in it together; undefined where it is one call's. */
+  #users: { count: number } | undefined;
+  #hasTicket: boolean;
 
   /** `joined`: the lock to enter by a ticket; undefined for one that is to be acquired. */
-  constructor(key: string, owner: Owner, joined: TicketEntry | undefined) {
+  constructor(key: string, owner: Owner, shares: Shares | undefined, joined: TicketEntry | undefined) {
     super();
     this.key = key;
+    this.shares = joined ? joined.shares : shares;
     this.#owner = owner;
     this.#id = Hold.#nextId(owner);
     this.isJoined = joined !== undefined;
-    this.#isShared = this.isJoined;
+    this.#hasTicket = this.isJoined;
     this.#fence = joined?.fence ?? 0;
     this.#storedFence = joined?.storedFence ?? 0;
   }
@@ -131,14 +139,28 @@ export class Hold extends Link {
     return this.#fence !== this.#storedFence && !this.isJoined;
   }
 
-  /** Whether other processes may be in the lock: the lock may then live on by a longer lease than this one. */
-  get isShared(): boolean {
-    return this.#isShared;
+  /**
+   * Whether a ticket of it was made, so that other processes may be in the lock: the lock may then live on by a longer
+   * lease than this one.
+   */
+  get hasTicket(): boolean {
+    return this.#hasTicket;
   }
 
-  /** Whether its block has a fence for one call more, and nobody else is in the lock. */
-  get hasNextFence(): boolean {
-    return !this.#isShared && this.#fence + 1 < this.#storedFence + this.#fences;
+  /** Whether an attempt at it may still arrive. */
+  get isUnanswered(): boolean {
+    return this.#unanswered > 0;
+  }
+
+  /**
+   * Whether it has a turn for one call more, and nobody else is in the lock: a fence of its block, or one of as many
+   * turns for a permit, which needs none.
+   */
+  get hasNextTurn(): boolean {
+    if (this.shares !== undefined) {
+      return this.shares !== 'read' && this.#served + 1 < MOST_FENCES;
+    }
+    return !this.#hasTicket && this.#fence + 1 < this.#storedFence + this.#fences;
   }
 
   /**
@@ -181,19 +203,37 @@ export class Hold extends Link {
     return isNew;
   }
 
-  /** Becomes the entry that `before` is, for the next call of the process, with the next fence of the block. */
+  /** Becomes the entry that `before` is, for the next call of the process: in write mode with its next fence. */
   takeOver(before: Hold): void {
     this.#owner = before.#owner;
     this.#id = before.#id;
     this.#storedFence = before.#storedFence;
     this.#fences = before.#fences;
     this.#unanswered = before.#unanswered;
-    this.#fence = before.#fence + 1;
+    this.#fence = before.#fence + (this.shares === undefined ? 1 : 0);
+    this.#served = before.#served + 1;
+  }
+
+  /** Becomes the entry that `other` is: both calls are in it. */
+  enterBeside(other: Hold): void {
+    this.takeOver(other);
+    this.#users = other.#users ??= { count: 1 };
+    this.#users.count++;
+  }
+
+  /** Whether other calls are in it too. */
+  get hasOthers(): boolean {
+    return this.#users !== undefined && this.#users.count > 1;
+  }
+
+  /** Its call leaves it; whether it was the last one. */
+  leave(): boolean {
+    return this.#users === undefined || --this.#users.count === 0;
   }
 
   /** Makes its part of a ticket: from now on others may be in the lock. */
-  share(): Omit<TicketEntry, 'store'> {
-    this.#isShared = true;
+  makeTicketEntry(): Omit<TicketEntry, 'store'> {
+    this.#hasTicket = true;
     return this.#ticket(this.#owner.revealSecret());
   }
 
@@ -210,6 +250,7 @@ export class Hold extends Link {
       id: this.#id,
       fence: this.#storedFence,
       fences: Math.max(1, this.#fences),
+      shares: this.shares,
       ttlMs,
       limitMs,
       lingering,
@@ -219,6 +260,6 @@ export class Hold extends Link {
   }
 
   #ticket(secret: string): Omit<TicketEntry, 'store'> {
-    return { key: this.key, secret, fence: this.#fence, storedFence: this.#storedFence };
+    return { key: this.key, secret, fence: this.#fence, storedFence: this.#storedFence, shares: this.shares };
   }
 }

@@ -25,7 +25,10 @@ import type { TicketEntry } from './ticket.js';
 type LeaseState = 'wanted' | 'held' | 'overdue' | 'lingering' | 'gone' | 'lost' | 'released';
 
 /** The options of a call that its leases need. */
-type LeaseOptions = Pick<CallOptions, 'caller' | 'ttlMs' | 'renew'>;
+type LeaseOptions = Pick<CallOptions, 'caller' | 'ttlMs' | 'renew' | 'shares'>;
+
+/** For how long after its grant further readers of this process may enter a lease, in milliseconds. */
+const BESIDE_MS = 50;
 
 /**
  * A grant of the store to this process for a time: a hold in the lock of an owner, and the locked calls inside the
@@ -49,8 +52,11 @@ export class Lease extends Hold {
   #loss: LockLostError | undefined;
 
   /** `ticket`: of the lock to enter; undefined for one that is to be acquired. */
-  constructor(clock: Clock, key: string, owner: Owner, { caller, ttlMs, renew }: LeaseOptions, ticket?: TicketEntry) {
-    super(key, owner, ticket);
+  constructor(clock: Clock, key: string, owner: Owner, { caller, ttlMs, renew, shares }: LeaseOptions, ticket?: TicketEntry) {
+    super(key, owner, shares, ticket);
+    if (this.shares !== undefined) {
+      this.calls.runInParallel();
+    }
     this.#clock = clock;
     this.caller = caller;
     this.#renews = renew;
@@ -146,7 +152,8 @@ export class Lease extends Hold {
     const ttlMs = lingering ? ttlUntil(Math.max(0, this.term.minHoldAt - now)) : this.term.isRenewed ? this.#ttlMs : fixedMs;
     // The store knows which call was granted the lock. It does not know which call the lease serves since, nor who is
     // in the lock by a ticket.
-    return this.recordFor(ttlMs, this.limitMs, lingering, this.isReused || this.isShared ? this.caller.by : '');
+    const isNamed = this.isReused || this.hasTicket || this.shares !== undefined;
+    return this.recordFor(ttlMs, this.limitMs, lingering && !this.hasOthers, isNamed ? this.caller.by : '');
   }
 
   /** Asks for a fence for itself and one for each of so many calls behind it, unless it has asked before. */
@@ -154,36 +161,54 @@ export class Lease extends Hold {
     this.askFor(this.#renews ? 1 + waitingHere : 1);
   }
 
-  /** The store granted it, on an attempt that was sent at `sent`. */
-  start(fence: number, sent: Moment, expires: boolean): void {
+  /** The store granted it, on an attempt that was sent at `sent`; false where another call had the grant before. */
+  start(fence: number, sent: Moment, expires: boolean): boolean {
     this.#acquiredAt = this.#clock.monotonic();
     if (this.#state === 'gone') {
       // The lease serves this call since a moment ago, and a renewal has found its end meanwhile.
-      return;
+      return false;
     }
     this.#state = 'held';
-    if (this.granted(fence)) {
+    const isNew = this.granted(fence);
+    if (isNew) {
       this.#servesSince = this.#acquiredAt;
     }
     this.term.extend(sent, expires ? this.#ttlMs : Infinity);
     this.term.setRenewed(this.#renews && expires, this.#acquiredAt);
+    return isNew;
   }
 
   /**
-   * Whether the lease may serve the next call of this process once its own call has ended: a fence of its block is
-   * left, both calls ask for a lease of the same length, nobody else is in the lock, and more than half of the lease is
-   * left.
+   * Whether the lease may serve the next call of this process once its own call has ended: it has a turn left, both
+   * calls ask for a lease of the same length and so share the key, nobody else is in the lock, and more than half of
+   * the lease is left.
    */
   canServe(next: Lease): boolean {
+    return this.hasNextTurn && this.#suits(next);
+  }
+
+  /** Whether a reader of this process may enter it beside its own call. */
+  canAdmit(next: Lease): boolean {
+    return this.#clock.monotonic() - this.#servesSince < BESIDE_MS && this.#suits(next);
+  }
+
+  #suits(next: Lease): boolean {
     return (
       this.#state === 'held' &&
       this.#renews &&
       next.#renews &&
       next.#ttlMs === this.#ttlMs &&
+      next.shares === this.shares &&
       this.term.grantedMs >= this.#ttlMs &&
-      this.hasNextFence &&
       this.remainingMs > this.#ttlMs / 2
     );
+  }
+
+  /** Lets a reader of this process in, beside its own call. Answers when the grant was asked for. */
+  admit(next: Lease): { readonly fence: number; readonly sent: Moment } {
+    next.enterBeside(this);
+    next.#servesSince = this.#servesSince;
+    return { fence: next.fence, sent: this.term.sent };
   }
 
   /** Serves the next call of this process: `next` gets the grant of the store. Answers when the grant was asked for. */

@@ -1,4 +1,4 @@
-import type { AttemptResult } from './attempt.js';
+import { sendRelease, type AttemptResult } from './attempt.js';
 import type { BackgroundReleases } from './background-releases.js';
 import { asLockError, type LockLostError, type LostReason } from '../words/errors.js';
 import { CallNode } from '../calls/call-tree.js';
@@ -9,10 +9,10 @@ import { Link } from './hold.js';
 import type { Lease } from './lease.js';
 import type { Entrant, LeaseEvents, LeaseKeeper } from './lease-events.js';
 import type { Lifecycle } from '../seam/lifecycle.js';
-import type { Line } from './line.js';
+import type { Line, NextCaller } from './line.js';
 import type { Lines } from './lines.js';
-import type { HoldRecord, LockStore } from '../seam/lock-store.js';
-import { lossOf, type LossCause } from './loss.js';
+import type { LockStore } from '../seam/lock-store.js';
+import { lossOf, whyExpired, type LossCause } from './loss.js';
 import { Renewer } from './renewer.js';
 
 interface LeasesParts {
@@ -49,15 +49,19 @@ export class Leases {
 
   /** A lease was granted to a call. */
   start(lease: Lease, granted: AttemptResult & { outcome: 'granted' }, entrant: Entrant, line: Line | undefined): void {
-    const { store, events } = this.#parts;
-    lease.start(granted.fence, granted.sent, store.expires);
+    const { store, events, lines } = this.#parts;
+    const isNew = lease.start(granted.fence, granted.sent, store.expires);
     lease.calls.push(entrant.frame);
     entrant.obtain(lease);
     lease.linkTo(this.#running);
     if (store.expires) {
       this.#renewer.watch(lease);
     }
-    line?.heldBy(lease);
+    if (lease.shares !== undefined) {
+      lines.shared(line, lease, isNew);
+    } else {
+      line?.heldBy(lease, true);
+    }
     if (this.isWatched) {
       events.acquired(lease, entrant);
     }
@@ -99,9 +103,12 @@ export class Leases {
     }
     const { lines, releases } = this.#parts;
     const loss = this.#end(lease, cause === 'expired' ? whyExpired(lease) : cause);
-    releases.release(lease);
-    if (!lease.isJoined) {
-      lines.endTurn(lines.lineOf(lease.key));
+    if (lease.shares === undefined || lease.leave()) {
+      releases.release(lease);
+    }
+    const line = lines.lineOf(lease.key);
+    if (line?.lease === lease) {
+      lines.endTurn(line);
     }
     return loss;
   }
@@ -140,21 +147,6 @@ export class Leases {
     return undefined;
   }
 
-  /** A transaction has ended: the leases that it kept are released, unless calls are inside. Never rejects. */
-  async settle(transaction: LeaseKeeper): Promise<void> {
-    await Promise.all(transaction.end().map((lease) => this.#endKeeping(lease, transaction)));
-  }
-
-  async #endKeeping(lease: Lease, transaction: LeaseKeeper): Promise<void> {
-    // Where the event loop was blocked, or the machine slept, no timer could notice a loss.
-    this.expire(lease);
-    await this.settleDoubt(lease);
-    await this.leave(lease, transaction);
-    if (lease.loss) {
-      transaction.notify(lease.loss);
-    }
-  }
-
   get running(): readonly Lease[] {
     return this.#running.members as Lease[];
   }
@@ -184,24 +176,37 @@ export class Leases {
     if (lease.loss) {
       return undefined;
     }
-    const { lifecycle, lines, releases, events } = this.#parts;
+    const { lifecycle, lines, events } = this.#parts;
     const line = lease.isJoined ? undefined : lines.lineOf(lease.key);
-    const next = line?.next();
-    if (line && next && !lifecycle.isClosing && lines.mayServe(line, lease, next.lease)) {
+    const next = lease.shares === undefined ? line?.next() : line?.idleContender;
+    const isServing = line && next && !lifecycle.isClosing && lines.serves(line, lease, next);
+    if (isServing || (lease.shares !== undefined && !lease.leave())) {
+      // The store keeps the hold for other calls here.
       this.#forget(lease);
-      line.admitServed(next.waiter, { outcome: 'granted', ...lease.serve(next.lease) });
+      lease.release();
       if (this.isWatched) {
         events.released(lease);
       }
       return undefined;
     }
+    return this.#giveBack(lease, leaving, lease.shares === undefined ? line : undefined, next);
+  }
+
+  /** Never rejects. The release is exchanged for the acquire of the next caller, where its line has one. */
+  #giveBack(
+    lease: Lease,
+    leaving: CallNode | LeaseKeeper | undefined,
+    line: Line | undefined,
+    next: NextCaller | undefined,
+  ): Promise<void> {
+    const { lifecycle, lines, releases, events } = this.#parts;
     const isLingering = lease.state === 'lingering';
     const record = lease.record();
     this.#forget(lease);
     lease.release();
     lifecycle.begin();
     const exchanged = line && next && lines.exchange(line, next, record);
-    return (exchanged ?? this.#send(record)).then(
+    return (exchanged ?? sendRelease(this.#parts.store, record)).then(
       (wasHeld) => {
         // The lease of one that lingers ends with `minHold`, perhaps a moment before its release.
         if (!wasHeld && !isLingering) {
@@ -226,14 +231,6 @@ export class Leases {
       lines.endTurn(line);
     }
     lifecycle.end();
-  }
-
-  #send(record: HoldRecord): Promise<boolean> {
-    try {
-      return this.#parts.store.release(record);
-    } catch (error) {
-      return Promise.reject(error as Error);
-    }
   }
 
   /** Somebody deleted the lock or released it by force, and the code ended before this process could find out. */
@@ -265,7 +262,9 @@ export class Leases {
     const record = lease.record();
     this.#end(lease, 'shutdown');
     try {
-      await this.#send(record);
+      if (lease.leave()) {
+        await sendRelease(this.#parts.store, record);
+      }
     } catch (error) {
       this.#parts.events.releaseFailed(lease, asLockError(error, lease.key));
     }
@@ -293,13 +292,12 @@ export class Leases {
 
   #forget(lease: Lease): void {
     lease.unlink();
+    if (lease.shares === 'read') {
+      this.#parts.lines.forget(lease);
+    }
     if (this.#lingering.size > 0) {
       clearTimeout(this.#lingering.get(lease));
       this.#lingering.delete(lease);
     }
   }
-}
-
-function whyExpired({ state }: Lease): LossCause {
-  return state === 'gone' ? 'gone' : state === 'overdue' ? 'maxHold' : 'expired';
 }

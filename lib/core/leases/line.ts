@@ -1,6 +1,7 @@
 import type { AttemptResult } from './attempt.js';
 import type { LockStoreError } from '../words/errors.js';
 import type { Lease } from './lease.js';
+import type { Shares } from '../words/call-options.js';
 import { MOST_FENCES, type Busy, type Place } from '../seam/lock-store.js';
 import type { Waiter, WaitingLine } from '../calls/waiter.js';
 
@@ -26,6 +27,8 @@ export class Line implements WaitingLine {
   /** The lease before it. */
   #before: Lease | undefined;
   #place: Place | undefined;
+  /** How the place wants the key. */
+  #placeShares: Shares | undefined;
   #last: AttemptResult | undefined;
   #recheckAt = 0;
   /** Whether the store notified the process of its turn, perhaps while an attempt is on its way. */
@@ -39,6 +42,8 @@ export class Line implements WaitingLine {
   #result: AttemptResult | Promise<AttemptResult> | undefined;
   /** The contender, while it waits between two attempts. */
   #paused: Waiter | undefined;
+  /** The lease that the contender last asked the store for. */
+  #wanted: Lease | undefined;
   #waiting: Map<Waiter, Lease> | undefined;
 
   constructor(key: string) {
@@ -112,6 +117,12 @@ export class Line implements WaitingLine {
     return first && { waiter: first[0], lease: first[1] };
   }
 
+  /** The contender, while it waits for others to leave, and no attempt of it may still arrive. */
+  get idleContender(): NextCaller | undefined {
+    const isIdle = this.#paused && this.#last?.outcome === 'busy' && this.#wanted?.isUnanswered === false;
+    return isIdle ? { waiter: this.#paused as Waiter, lease: this.#wanted as Lease } : undefined;
+  }
+
   /** Makes a waiter the contender. */
   admit(waiter: Waiter): void {
     this.#before = this.#lease ?? this.#before;
@@ -127,11 +138,12 @@ export class Line implements WaitingLine {
     // A call that does not overtake gets the lock at once only where no other process queues.
     this.#burst = overtakes ? this.#burst + 1 : 1;
     this.#place = place;
+    this.#placeShares = undefined;
     this.#result = result;
     this.admit(waiter);
   }
 
-  /** Makes a waiter the contender, which the lease of the call before serves. */
+  /** Goes on with a waiter, or with the contender, which the lease of a call before serves. */
   admitServed(waiter: Waiter, granted: AttemptResult): void {
     this.#burst++;
     this.#result = granted;
@@ -151,8 +163,19 @@ export class Line implements WaitingLine {
   }
 
   /** The last answer, while it still holds: the caller before gave up, and the process keeps its place. */
-  standingAnswer(now: number): AttemptResult | undefined {
-    return this.#place && this.#last?.outcome === 'busy' && !this.#isNotified && now < this.#recheckAt ? this.#last : undefined;
+  standingAnswer(lease: Lease, now: number): AttemptResult | undefined {
+    const stands = this.#place && this.#last?.outcome === 'busy' && !this.#isNotified && now < this.#recheckAt;
+    return stands && !this.wantsOtherwise(lease) ? this.#last : undefined;
+  }
+
+  /** Whether its place wants the key in another way than the lease does. */
+  wantsOtherwise({ shares }: Lease): boolean {
+    return this.#place !== undefined && this.#placeShares !== shares;
+  }
+
+  /** Gives up the place. */
+  leave(): void {
+    this.#place = undefined;
   }
 
   /** Whether this is the answer that stands. */
@@ -160,9 +183,13 @@ export class Line implements WaitingLine {
     return result === this.#last;
   }
 
-  /** The contender asks the store itself, at `place` if it may queue. */
-  asks(place: Place | undefined): void {
-    this.#place ??= place;
+  /** The contender asks the store for `lease` itself, at `place` if it may queue. */
+  asks(lease: Lease, place: Place | undefined): void {
+    this.#wanted = lease;
+    if (!this.#place) {
+      this.#place = place;
+      this.#placeShares = lease.shares;
+    }
     this.#isNotified = false;
     this.#burst = 1;
   }
@@ -180,12 +207,15 @@ export class Line implements WaitingLine {
     }
   }
 
-  /** The contender has the lock, and the place is used up. */
-  heldBy(lease: Lease): void {
+  /** The contender has the lock, and the place is used up, unless the lease of another call serves it. */
+  heldBy(lease: Lease, usesPlace: boolean): void {
     this.#lease = lease;
-    this.#place = undefined;
-    this.#last = undefined;
-    this.#isNotified = false;
+    this.#wanted = undefined;
+    if (usesPlace) {
+      this.#place = undefined;
+      this.#last = undefined;
+      this.#isNotified = false;
+    }
   }
 
   /** The store answers again: the contender asks now, if it waits. */

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { exchange } from './attempt.js';
+import { exchange, type AttemptResult } from './attempt.js';
 import type { BackgroundReleases } from './background-releases.js';
 import type { Clock } from '../seam/time.js';
 import { Line, type NextCaller } from './line.js';
 import type { Lease } from './lease.js';
+import { placeEnd } from '../seam/shares.js';
+import type { Shares } from '../words/call-options.js';
 import type { HoldRecord, LockStore, Place, TurnListener } from '../seam/lock-store.js';
 
 /**
@@ -24,6 +26,8 @@ export class Lines implements TurnListener {
   /** By key; undefined for one that no call here wants any more. */
   #lines = new Map<string, Line | undefined>();
   #mostKeys = FEW_KEYS;
+  /** By key: the reader of this process that came in last. */
+  readonly #readers = new Map<string, Lease>();
   /** The prefix of the names of its places: several applications may share one store in memory. */
   readonly #id = randomUUID().slice(0, 8);
   #places = 0;
@@ -71,22 +75,53 @@ export class Lines implements TurnListener {
     return line;
   }
 
-  /** A new place in the store's queue; undefined where the store keeps none. */
-  #newPlace(): Place | undefined {
-    return this.#store.turns && { name: `${this.#id}${(this.#places++).toString(36)}` };
+  /**
+   * A new place in the store's queue, whose name says how it wants the key; undefined where the store keeps none.
+   */
+  #newPlace(shares: Shares | undefined): Place | undefined {
+    return this.#store.turns && { name: `${this.#id}${(this.#places++).toString(36)}${shares === undefined ? '' : placeEnd(shares)}` };
   }
 
-  /** Whether the lease of a line can serve the next caller here too. */
-  mayServe(line: Line, lease: Lease, next: Lease): boolean {
-    return line.mayOvertake(next) && lease.canServe(next) && this.#mayGoOn(lease);
+  /** The grant of a reader of this process, which `next` enters beside it; undefined where there is none to enter. */
+  besideReader(next: Lease): Extract<AttemptResult, { outcome: 'granted' }> | undefined {
+    const reader = next.shares === 'read' ? this.#readers.get(next.key) : undefined;
+    return reader?.canAdmit(next) ? { outcome: 'granted', ...reader.admit(next) } : undefined;
+  }
+
+  /**
+   * The contender has `lease`, which shares its key, and so keeps no other call here from contending. `isNew` says
+   * whether the store was asked for it.
+   */
+  shared(line: Line | undefined, lease: Lease, isNew: boolean): void {
+    line?.heldBy(lease, isNew);
+    if (lease.shares === 'read') {
+      this.#readers.set(lease.key, lease);
+    }
+    this.endTurn(line);
+  }
+
+  /** The lease of a reader has ended. */
+  forget(lease: Lease): void {
+    if (this.#readers.get(lease.key) === lease) {
+      this.#readers.delete(lease.key);
+    }
+  }
+
+  /** Has a lease serve the next caller here too; false where it cannot. */
+  serves(line: Line, lease: Lease, { waiter, lease: next }: NextCaller): boolean {
+    const may = (lease.shares !== undefined || line.mayOvertake(next)) && lease.canServe(next) && this.#mayGoOn(lease);
+    if (may) {
+      line.admitServed(waiter, { outcome: 'granted', ...lease.serve(next) });
+    }
+    return may;
   }
 
   /**
    * Gives a lock to the next caller here, with its release in one command. Answers whether the lock was still held;
-   * undefined where the store cannot.
+   * undefined where the store cannot, or the caller shares the key.
    */
   exchange(line: Line, next: NextCaller, hold: HoldRecord): Promise<boolean> | undefined {
-    const place = this.#newPlace();
+    const place = next.lease.shares === undefined ? this.#newPlace(undefined) : undefined;
     if (!place) {
       return undefined;
     }
@@ -115,15 +150,19 @@ export class Lines implements TurnListener {
    * queue: none for a call that does not wait, which takes no other process's turn.
    */
   prepare(line: Line, lease: Lease, waits: boolean): Place | undefined {
-    const place = waits ? (line.place ?? this.#newPlace()) : undefined;
-    line.asks(place);
+    if (line.place && line.wantsOtherwise(lease)) {
+      this.#releases.leave(line.key, line.place);
+      line.leave();
+    }
+    const place = waits ? (line.place ?? this.#newPlace(lease.shares)) : undefined;
+    line.asks(lease, place);
     this.#askFor(lease, line.waiting);
     return place;
   }
 
   /** Has an acquire ask for the fences of the callers behind it as well. */
   #askFor(lease: Lease, waitingHere: number): void {
-    if (this.#store.reservesFences) {
+    if (this.#store.reservesFences && lease.shares === undefined) {
       lease.askForBlock(waitingHere);
     }
   }

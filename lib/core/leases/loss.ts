@@ -56,3 +56,8 @@ const WHY: Readonly<Record<LossCause, string>> = {
   maxHold: 'the code ran on after its maxHold. Stop when lock.signal aborts, or raise maxHold.',
   shutdown: 'the application shut down. Let sections end before the server has drained, or repeat the call after the restart.',
 };
+
+/** Why a lease is not to be trusted any more whose time is over. */
+export function whyExpired({ state }: Lease): LossCause {
+  return state === 'gone' ? 'gone' : state === 'overdue' ? 'maxHold' : 'expired';
+}

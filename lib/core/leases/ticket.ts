@@ -1,9 +1,13 @@
 import { LockConfigurationError } from '../words/errors.js';
+import type { Shares } from '../words/call-options.js';
 import { MOST_FENCES } from '../seam/lock-store.js';
 import { quoted } from '../words/shown.js';
 
 /** The store of an entry that names none. */
 const DEFAULT_STORE = 'default';
+
+/** Stands in the place of a position: all readers have the fence of their lock. */
+const READ = 'R';
 
 /**
  * The part of a ticket for one key: the secret of the lock's owner, the fence of the call, and the fence by which the
@@ -16,16 +20,18 @@ export interface TicketEntry {
   readonly secret: string;
   readonly fence: number;
   readonly storedFence: number;
+  /** `'read'` for the lock of a reader; undefined in write mode. There is no ticket of a permit. */
+  readonly shares?: Shares | undefined;
 }
 
 /** The ticket of a running lock: a capability. Every process that has it may enter, until the lock has ended. */
 export function writeTicket(entries: readonly TicketEntry[]): string {
   return encode(
-    entries.map(({ store, key, secret, storedFence, fence }) => [
+    entries.map(({ store, key, secret, storedFence, fence, shares }) => [
       key,
       secret,
       storedFence,
-      fence - storedFence,
+      shares === 'read' ? READ : fence - storedFence,
       ...(store === DEFAULT_STORE ? [] : [store]),
     ]),
   );
@@ -83,18 +89,21 @@ function decode(ticket: string): TicketEntry[] | undefined {
   if (!Array.isArray(parsed) || parsed.length === 0 || encode(parsed) !== ticket) {
     return undefined;
   }
-  const entries: TicketEntry[] = [];
-  for (const item of parsed as unknown[]) {
-    const [key, secret, storedFence, position, store = DEFAULT_STORE] = Array.isArray(item) ? (item as unknown[]) : [];
-    if (typeof key !== 'string' || typeof secret !== 'string' || !Number.isSafeInteger(storedFence) || !isPosition(position)) {
-      return undefined;
-    }
-    if (typeof store !== 'string') {
-      return undefined;
-    }
-    entries.push({ store, key, secret, storedFence: storedFence as number, fence: (storedFence as number) + position });
+  const entries = (parsed as unknown[]).map(entryOf);
+  return entries.includes(undefined) ? undefined : (entries as TicketEntry[]);
+}
+
+/** Reads one entry; undefined for a malformed one. */
+function entryOf(item: unknown): TicketEntry | undefined {
+  const [key, secret, storedFence, position, store = DEFAULT_STORE] = Array.isArray(item) ? (item as unknown[]) : [];
+  if (typeof key !== 'string' || typeof secret !== 'string' || !Number.isSafeInteger(storedFence) || typeof store !== 'string') {
+    return undefined;
   }
-  return entries;
+  const fence = storedFence as number;
+  if (position === READ) {
+    return { store, key, secret, storedFence: fence, fence, shares: 'read' };
+  }
+  return isPosition(position) ? { store, key, secret, storedFence: fence, fence: fence + position } : undefined;
 }
 
 /**

@@ -1,5 +1,8 @@
+import type { Shares } from '../words/call-options.js';
 import type { LockHolder, LostReason } from '../words/errors.js';
 import type { StoreHealth } from '../words/lock-health.js';
+
+export type { Shares };
 
 /**
  * The most fences that one grant reserves. It limits how many callers of one process may have a lock one after the
@@ -36,6 +39,11 @@ export interface HoldRecord {
    * `reservesFences`.
    */
   readonly fences: number;
+  /**
+   * With whom it shares the key; undefined for a hold of write mode, which has the key alone. Only with the capability
+   * `shared` or `permits`.
+   */
+  readonly shares?: Shares | undefined;
   /** The lease asked for, in milliseconds; not always a whole number. */
   readonly ttlMs: number;
   /**
@@ -79,7 +87,8 @@ export type AcquireReply = { readonly fence: number } | Busy;
 
 /**
  * A process's position in the queue of a key, from the first acquire that may queue to the grant: one object. Its name
- * has up to 20 letters and digits, and is used once.
+ * has up to 20 letters and digits, and is used once. It ends in `R` where the process wants to read, and in `P` and the
+ * count where it wants a permit; otherwise it has no capital.
  */
 export interface Place {
   readonly name: string;
@@ -88,11 +97,13 @@ export interface Place {
 /** The facts that a store knows about a held lock. */
 export interface StoredLock {
   readonly fence: number;
-  /** Holds in the lock; more than one where a ticket let others in. */
+  /** Holds in the lock; more than one where a ticket let others in, or where they share the key. */
   readonly holds: number;
-  /** The rest of the lease, in milliseconds. */
+  /** With whom the holds share the key: the smallest count of those of a semaphore. Undefined in write mode. */
+  readonly shares?: Shares | undefined;
+  /** The rest of the lease, in milliseconds; of the longest one of those that share the key. */
   readonly remainingMs: number;
-  /** When the lock was acquired, by the store's clock. */
+  /** When the lock was acquired, by the store's clock; by the first one of those that share the key. */
   readonly since: Date;
   /**
    * Host, process id and, where it is known, `Class.method` of the caller that acquired the lock. Where other callers
@@ -239,6 +250,8 @@ export interface OpenOptions {
  *   release, an acquire or a join of the same `id` is refused as busy or ended. Of other releases nothing is left.
  * - *Fences* are safe integers. For each key they rise with every grant, above all that the grants before reserved,
  *   over expiry, release and a restart of the store.
+ * - *Sharing.* Holds with `shares` are in a key together, each with a lease of its own. See `LockStore.shared`
+ *   and `LockStore.permits`.
  * - *Leases* end by the store's clock. No operation shortens one, but a renewal that lingers.
  * - *Contexts.* Timers and loops of the store do not keep the `AsyncLocalStorage` context of the call that started
  *   them.
@@ -256,6 +269,19 @@ export interface LockStore {
    * `limitMs`, others within a second. Without it core limits the calls itself.
    */
   readonly keepsLimits?: boolean;
+  /**
+   * Whether it grants holds that read: beside each other, never beside a hold of write mode. Those who queue are served
+   * in order: at the head one hold of write mode alone, or as many others as have room, which are reserved and notified
+   * together. A newcomer goes in only where nobody queues. Holds that share a key have one fence, given to the first of
+   * them, above all before it, and each has a lease of its own: one that is over makes room, and its release does not.
+   * While a key is a semaphore, an acquire of a lock rejects with a `LockConfigurationError`, and the other way round.
+   */
+  readonly shared?: boolean;
+  /**
+   * Whether it grants permits: as many as the smallest count of the newcomer and of those present. For the rest as
+   * `shared`. No join is asked of a permit, and no exchange of any hold that shares its key.
+   */
+  readonly permits?: boolean;
   /**
    * The longest lease that it grants, in milliseconds; undefined where there is none. Core refuses calls that would ask
    * for more.

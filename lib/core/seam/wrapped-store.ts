@@ -62,6 +62,14 @@ export class WrappedStore implements LockStore {
     return this.#store.keepsLimits === true;
   }
 
+  get shared(): boolean {
+    return this.#store.shared === true;
+  }
+
+  get permits(): boolean {
+    return this.#store.permits === true;
+  }
+
   get longestLeaseMs(): number | undefined {
     return this.#store.longestLeaseMs;
   }

@@ -204,6 +204,11 @@ export class Reporter implements LeaseEvents, EntryEvents {
     }
   }
 
+  /** A call that wanted a permit runs without one. */
+  ranWithout(subject: Subject, error: LockError): void {
+    this.#publish({ type: 'ranWithout', ...this.#subject(subject), error });
+  }
+
   /** A candidate stands by, leads, or leads no more. */
   leader(subject: Subject, change: LeaderChange): void {
     this.#trouble({ type: 'leader', ...this.#subject(subject), ...change });

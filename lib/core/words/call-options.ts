@@ -4,11 +4,25 @@ import { checkSwitch, checkText, type OptionNames, wrongOption } from './check-o
 import { parseDuration, type Duration } from './duration.js';
 import { LockConfigurationError } from './errors.js';
 
+/** How a call has its key: alone, or beside other readers. */
+export type LockMode = 'write' | 'read';
+
+/**
+ * With whom a hold shares its key: `'read'`: with other readers; a number: with other permits, so many in all, 1 to
+ * 1,000. A key is a lock or a semaphore for as long as somebody is in.
+ */
+export type Shares = 'read' | number;
+
 /** How a call behaves while the store is known to be away: it waits, or it throws at once. */
 export type OnUnavailable = 'wait' | 'throw';
 
 /** The options of one locked call. */
 export interface LockOptions {
+  /**
+   * `'write'`: alone. `'read'`: beside other readers, never beside a writer; for stores that are `shared`. Default:
+   * `'write'`. A call of write mode inside a lock of read mode is refused, with the reason `'upgrade'`.
+   */
+  mode?: LockMode | undefined;
   /** How long the lease outlives a crashed process; at least 100 ms. Default: the module's, `'10s'`. */
   ttl?: Duration | undefined;
   /**
@@ -60,6 +74,14 @@ export interface LockOptions {
   name?: string | undefined;
 }
 
+/** The options of a locked call, or of one that takes one of so many permits. */
+export interface CallGiven extends LockOptions {
+  permits?: number | undefined;
+}
+
+/** The most permits of a semaphore: a store looks at all that are taken. */
+const MOST_PERMITS = 1_000;
+
 export const LOCK_OPTIONS: OptionNames<LockOptions> = {
   ttl: true,
   wait: true,
@@ -72,10 +94,13 @@ export const LOCK_OPTIONS: OptionNames<LockOptions> = {
   ticket: true,
   by: true,
   name: true,
+  mode: true,
 };
 
 /** A call's options, checked and complete. Durations in milliseconds. */
 export interface CallOptions {
+  /** `'read'`, or the count of a permit; undefined for a call of write mode. */
+  readonly shares: Shares | undefined;
   readonly ttlMs: number;
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
@@ -101,10 +126,11 @@ export interface CallDefaults {
 }
 
 /** Checks a call's options against the module's defaults; throws `LockConfigurationError` that names `site`. */
-export function parseCall(options: LockOptions, defaults: CallDefaults, site: string, skips = false): CallOptions {
-  const { ttl, wait, signal, renew, maxHold, minHold, onUnavailable, reentry, ticket, by, name } = options;
+export function parseCall(options: CallGiven, defaults: CallDefaults, site: string, skips = false): CallOptions {
+  const { mode, permits, ttl, wait, signal, renew, maxHold, minHold, onUnavailable, reentry, ticket, by, name } = options;
   checkKinds(options, site);
   const call = {
+    shares: permits === undefined ? (mode === 'read' ? mode : undefined) : checkPermits(permits, site),
     ttlMs: ttl === undefined ? defaults.ttlMs : parseDuration(ttl, 'ttl', LEAST_TTL_MS, site),
     waitMs: wait === undefined ? defaults.waitMs : parseDuration(wait, 'wait', 0, site),
     signal,
@@ -127,11 +153,22 @@ export function parseCall(options: LockOptions, defaults: CallDefaults, site: st
   return call;
 }
 
-function checkKinds({ signal, renew, onUnavailable, reentry, by, name }: LockOptions, site: string): void {
+/** Throws `LockConfigurationError` for a count of permits that is no whole number from 1 to 1,000. */
+export function checkPermits(permits: unknown, site: string): number {
+  if (!Number.isInteger(permits) || (permits as number) < 1 || (permits as number) > MOST_PERMITS) {
+    throw wrongOption(`${site}: permits`, permits, `Pass how many may run at once, a whole number from 1 to ${MOST_PERMITS}.`);
+  }
+  return permits as number;
+}
+
+function checkKinds({ mode, signal, renew, onUnavailable, reentry, by, name }: LockOptions, site: string): void {
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new LockConfigurationError(
       `${site}: signal is not an AbortSignal. Pass the signal of an AbortController, or AbortSignal.timeout(ms).`,
     );
+  }
+  if (mode !== undefined && mode !== 'write' && mode !== 'read') {
+    throw wrongOption(`${site}: mode`, mode, "Use 'write' or 'read'.");
   }
   if (onUnavailable !== undefined) {
     checkOnUnavailable(onUnavailable, site);

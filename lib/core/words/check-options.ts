@@ -83,13 +83,14 @@ const METHODS_AND_CALLS = `@DistributedLock() and of ${CALLS}`;
  */
 const PLACES: readonly (readonly [place: string, ...options: string[]])[] = [
   [`${MODULE}, of ${METHODS_AND_CALLS}`, 'ttl', 'wait', 'maxHold', 'onUnavailable'],
-  [METHODS_AND_CALLS, 'minHold', 'renew', 'reentry', 'signal', 'name'],
+  [METHODS_AND_CALLS, 'mode', 'minHold', 'renew', 'reentry', 'signal', 'name'],
   ['@DistributedLock() and of withLock()', 'onBusy'],
   [`${CALLS}; a method enters by what tickets it was called with`, 'ticket'],
   [`${CALLS}; a method is called Class.method`, 'by'],
   [`${MODULE}, @DistributedLock() and @Leader(); a service has one store, and @InjectLocks(name) injects that of another`, 'store'],
   ['@DistributedLock() and of @Leader()', 'key'],
   ['@DistributedLock()', 'returns'],
+  ['@DistributedSemaphore()', 'permits'],
   ['@Leader() and of LockService.lead()', 'pause'],
   [MODULE, 'stores', 'prefix', 'debug', 'maxWaiters', 'deadlocks', 'telemetry', 'describe', 'transaction', 'isGlobal'],
   ['LockModule.forRootAsync()', 'useFactory', 'useClass', 'useExisting', 'inject', 'imports'],

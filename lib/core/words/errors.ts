@@ -6,7 +6,7 @@ import { printable } from './shown.js';
 export type LockErrorCode = 'LOCK_NOT_ACQUIRED' | 'LOCK_LOST' | 'LOCK_KEY' | 'LOCK_STORE' | 'LOCK_CONFIGURATION';
 
 /** Why a lock was not acquired. */
-export type NotAcquiredReason = 'busy' | 'aborted' | 'tooManyWaiters' | 'cycle' | 'shutdown';
+export type NotAcquiredReason = 'busy' | 'aborted' | 'tooManyWaiters' | 'cycle' | 'upgrade' | 'shutdown';
 
 /** Why a lease ended before the code did. */
 export type LostReason = 'expired' | 'forced' | 'released' | 'maxHold' | 'shutdown';
@@ -91,15 +91,21 @@ const NOT_ACQUIRED: Readonly<Record<NotAcquiredReason, string>> = {
   aborted: 'the call was aborted.',
   tooManyWaiters: 'too many calls wait already. Repeat the call later.',
   cycle: 'calls wait for each other.',
+  upgrade: 'a call that writes was made inside one that reads.',
   shutdown: 'the application is shutting down. Repeat the call later.',
 };
 
-/** The lock was not acquired: busy for the whole `wait`, aborted, too many waiters, or shutting down. HTTP 423. */
+/**
+ * The lock was not acquired, or no permit: busy for the whole `wait`, aborted, too many waiters, or shutting down. HTTP
+ * 423; 429 for a permit.
+ */
 export class LockNotAcquiredError extends LockError {
   override readonly name: string = 'LockNotAcquiredError';
   readonly code = 'LOCK_NOT_ACQUIRED';
-  readonly status = 423;
+  readonly status: 423 | 429;
   readonly reason: NotAcquiredReason;
+  /** How many permits the semaphore has; undefined for a lock. */
+  readonly permits: number | undefined;
   /** Milliseconds this call had waited. */
   readonly waitedMs: number;
   /**
@@ -121,15 +127,20 @@ export class LockNotAcquiredError extends LockError {
       retryAfterMs?: number;
       holder?: LockHolder | undefined;
       cycle?: readonly CycleCall[] | undefined;
+      permits?: number | undefined;
       cause?: unknown;
     },
   ) {
     super(
-      `The lock was not acquired: ${NOT_ACQUIRED[details.reason]}`,
+      details.permits !== undefined && details.reason === 'busy'
+        ? 'No permit was free: as many calls as may run at once. Repeat the call later.'
+        : `The lock was not acquired: ${NOT_ACQUIRED[details.reason]}`,
       detail,
       key,
       details.cause === undefined ? undefined : { cause: details.cause },
     );
+    this.permits = details.permits;
+    this.status = details.permits === undefined ? 423 : 429;
     this.reason = details.reason;
     this.waitedMs = Math.round(details.waitedMs);
     const { retryAfterMs = 0 } = details;

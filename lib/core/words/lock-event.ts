@@ -68,6 +68,7 @@ export interface ForcedBy {
  * | `heldLong` | a section of `by` has lasted ten times `ttlMs`, and others wait; once for each key |
  * | `unreleased` | a handle of `acquire()` was garbage collected, and its lock was not released |
  * | `releaseFailed` | the store did not answer a release; the lease runs out by itself |
+ * | `ranWithout` | the body of a semaphore runs without a permit, since the store is away: `onUnavailable: 'run'` |
  * | `storeUnavailable` | the store failed for the first time since it last answered, or for a new reason |
  * | `storeAnswered` | the store answered again, after `awayMs` |
  * | `leader` | a candidate of `lead()` stands by, leads, or leads no more: its `change` |
@@ -116,6 +117,7 @@ export type LockEvent =
   | (EventOfLock & { readonly type: 'heldLong'; readonly heldMs: number; readonly ttlMs: number })
   | (EventOfLock & { readonly type: 'unreleased'; readonly fence: number; readonly heldMs: number })
   | (EventOfLock & { readonly type: 'releaseFailed'; readonly fence: number; readonly error: LockError })
+  | (EventOfLock & { readonly type: 'ranWithout'; readonly error: LockError })
   | (EventOfLock & { readonly type: 'storeUnavailable'; readonly error: LockError; readonly untold?: number })
   | (EventOfLock & { readonly type: 'storeAnswered'; readonly awayMs: number })
   | (EventOfLock & { readonly type: 'leader' } & LeaderChange);

@@ -63,6 +63,16 @@ export function checkKeys(key: string | readonly string[], site: string): readon
   return [...new Set((key as readonly string[]).map((one) => checkKey(one, site)))].toSorted();
 }
 
+/** The keys themselves where it is one; throws `LockKeyError` for several, which a semaphore cannot have. */
+export function checkOneKey(keys: readonly string[], site: string): readonly string[] {
+  if (keys.length > 1) {
+    throw new LockKeyError(
+      `${site}: a semaphore has one key, and got ${keys.length}. Take the permits one inside the other, in one order.`,
+    );
+  }
+  return keys;
+}
+
 /**
  * The text of a value inside a key; throws `LockKeyError` for a value whose text would make two different things share
  * one key.

@@ -53,3 +53,29 @@ export interface Lock extends AsyncDisposable {
    */
   release(): Promise<void>;
 }
+
+/**
+ * One of the permits of a semaphore, which the running code has. It has no fence: several run at once, so none of them
+ * comes after all others.
+ */
+export interface Permit extends AsyncDisposable {
+  readonly key: string;
+  /**
+   * Aborts once, with a `LockLostError`, when the lease is lost or `maxHold` is over. Not when the permit is released.
+   */
+  readonly signal: AbortSignal;
+  /** Whether the lease can be trusted right now, by the clock. Always false for a body that runs without a permit. */
+  isHeld(): boolean;
+  /** Throws `LockLostError` where `isHeld()` is false. */
+  assertHeld(): void;
+  /** Milliseconds for which the lease can be trusted without a renewal; 0 once lost or released. */
+  remainingMs(): number;
+  /**
+   * Runs `fn` with the permit, so that calls that it makes on the same semaphore take no second one. Throws
+   * `LockLostError` once lost or released.
+   */
+  run<T>(fn: () => PromiseLike<T>): Promise<T>;
+  run<T>(fn: () => T): T;
+  /** Gives the permit back. Never rejects. A second call does nothing but warn. */
+  release(): Promise<void>;
+}

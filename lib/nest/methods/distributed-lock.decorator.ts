@@ -1,7 +1,7 @@
 import { LOCK_OPTIONS } from '../../core/words/call-options.js';
 import { checkOptions, type OptionNames, wrongOption } from '../../core/words/check-options.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
-import { checkKeys } from '../../core/words/lock-key.js';
+import { checkKeys, checkOneKey } from '../../core/words/lock-key.js';
 import { compileKeyTemplate } from '../keys/key-template.js';
 import { ParameterNames } from '../keys/parameter-names.js';
 import { isClass, shown } from '../../core/words/shown.js';
@@ -11,7 +11,7 @@ import { lockKeyNames } from './lock-key.decorator.js';
 import { requestLockService } from './locked-instance.js';
 import { lockedGenerator } from './locked-generator.js';
 import { LockedMethod, lockedPromise, type MethodParts } from './locked-method.js';
-import { MethodOptions } from './method-options.js';
+import { MethodOptions, type MethodOptionsGiven } from './method-options.js';
 import { lockedObservable } from './locked-observable.js';
 import { TransactionWarning } from './transaction-warning.js';
 import { isUndeclared, RETURN_KINDS, returnKindOf, type ReturnKind } from './return-kind.js';
@@ -51,10 +51,31 @@ export function DistributedLock(
   given: DistributedLockOptions['key'] | DistributedLockOptions,
   ...more: unknown[]
 ): LockDecorator<unknown, Given> {
-  oneArgument('@DistributedLock()', more, "@DistributedLock({ key: 'balance:<customerId>', ttl: '30s' })");
+  oneArgument(LOCK.name, more, LOCK.example);
+  return lockMethod(LOCK, (site) => optionsOf(given, site));
+}
+
+/** A decorator as it is written, for messages. */
+export interface DecoratorName {
+  readonly name: string;
+  readonly example: string;
+  /** The method of the service that does the same by hand. */
+  readonly byHand: string;
+}
+
+const LOCK: DecoratorName = {
+  name: '@DistributedLock()',
+  example: "@DistributedLock({ key: 'balance:<customerId>', ttl: '30s' })",
+  byHand: 'LockService.withLock()',
+};
+
+/** Makes the decorator of a method whose calls run inside a lock, or with a permit. */
+export function lockMethod(decorator: DecoratorName, optionsAt: (site: string) => MethodOptionsGiven): LockDecorator<unknown, Given> {
   return (target, name, descriptor) => {
-    const { site, body } = decoratedMethod('@DistributedLock()', target, name, descriptor, 'LockService.withLock()');
-    const parts = partsOf(optionsOf(given, site), body, target as object, name, site);
+    const { site, body } = decoratedMethod(decorator.name, target, name, descriptor, decorator.byHand);
+    const options = optionsAt(site);
+    checkKeyOption(options.key, site, decorator);
+    const parts = partsOf(options, body, target as object, name, site);
     const wrapper = new LockedMethod(parts).wrapper(RUN[parts.returns]);
     imitate(wrapper, body);
     Object.defineProperty(wrapper, LOCKED, { value: parts });
@@ -72,18 +93,35 @@ function optionsOf(given: unknown, site: string): DistributedLockOptions {
   if (typeof given === 'string' || (typeof given === 'function' && !isClass(given))) {
     return { key: given as DistributedLockOptions['key'] };
   }
+  return checkGiven(given, OPTIONS, site, LOCK);
+}
+
+/** The options of a decorator; throws `LockConfigurationError` where they are none, or have one that is unknown. */
+export function checkGiven<Options extends object>(
+  given: unknown,
+  known: OptionNames<Options>,
+  site: string,
+  { name, example }: DecoratorName,
+): Options {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    throw noKey(site, `what was passed is ${shown(given)}`);
+    throw noKey(`${site}: ${name}`, `what was passed is ${shown(given)}`, example);
   }
-  const options = { ...given } as DistributedLockOptions;
-  checkOptions(`${site}: @DistributedLock()`, options, OPTIONS);
+  const options = { ...given } as Options;
+  checkOptions(`${site}: ${name}`, options, known);
   return options;
 }
 
-function noKey(site: string, what: string): LockConfigurationError {
+/** Throws `LockConfigurationError` for a key that is neither a template nor a function. */
+function checkKeyOption(key: unknown, site: string, { name, example }: DecoratorName): void {
+  if (typeof key !== 'string' && (typeof key !== 'function' || isClass(key))) {
+    throw noKey(`${site}: ${name}`, `the option key is ${shown(key)}`, example);
+  }
+}
+
+function noKey(site: string, what: string, example: string): LockConfigurationError {
   return new LockConfigurationError(
-    `${site}: @DistributedLock() has no key: ${what}. Pass a template such as 'balance:<customerId>', or a function of the arguments, ` +
-      'which returns a key or a list of keys.',
+    `${site} has no key: ${what}. Pass a template such as 'balance:<customerId>', or a function of the arguments, ` +
+      `which returns a key or a list of keys: ${example}.`,
   );
 }
 
@@ -99,7 +137,7 @@ const LOCKED = Symbol('locked method');
 
 type WrappedMethod = MethodParts['body'] & { readonly [LOCKED]?: MethodParts };
 
-function partsOf(options: DistributedLockOptions, body: WrappedMethod, target: object, name: string | symbol, site: string): MethodParts {
+function partsOf(options: MethodOptionsGiven, body: WrappedMethod, target: object, name: string | symbol, site: string): MethodParts {
   if (options.returns !== undefined && !RETURN_KINDS.includes(options.returns)) {
     throw wrongOption(`${site}: returns`, options.returns, `Use one of '${RETURN_KINDS.join("', '")}'.`);
   }
@@ -112,13 +150,20 @@ function partsOf(options: DistributedLockOptions, body: WrappedMethod, target: o
     store: options.store ?? 'default',
     returns: options.returns ?? below?.returns ?? returnKindOf(body, declared),
     undeclared: options.returns === undefined && (below ? below.undeclared : isUndeclared(body, declared)),
-    keysOf: keysFunction(options.key, below?.source ?? body, target, name, site),
+    keysOf: keysFunction(options, below?.source ?? body, target, name, site),
     options: new MethodOptions(options, site),
     warning: new TransactionWarning(site),
   };
 }
 
-function keysFunction(key: unknown, source: Function, target: object, name: string | symbol, site: string): MethodParts['keysOf'] {
+function keysFunction(
+  options: MethodOptionsGiven,
+  source: Function,
+  target: object,
+  name: string | symbol,
+  site: string,
+): MethodParts['keysOf'] {
+  const { key } = options;
   if (typeof key === 'string') {
     const declared = Reflect.getOwnMetadata('design:paramtypes', target, name) as readonly unknown[] | undefined;
     let names: ParameterNames | undefined;
@@ -130,8 +175,6 @@ function keysFunction(key: unknown, source: Function, target: object, name: stri
     };
     return compileKeyTemplate(key, parameters, site);
   }
-  if (typeof key === 'function' && !isClass(key)) {
-    return (args, self) => checkKeys(Reflect.apply(key, self, args) as string | readonly string[], site);
-  }
-  throw noKey(site, `the option key is ${shown(key)}`);
+  const keysOf: MethodParts['keysOf'] = (args, self) => checkKeys(Reflect.apply(key, self, args) as string | readonly string[], site);
+  return 'permits' in options ? (args, self) => checkOneKey(keysOf(args, self) as readonly string[], site) : keysOf;
 }

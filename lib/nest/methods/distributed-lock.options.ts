@@ -9,7 +9,7 @@ import type { ReturnKind } from './return-kind.js';
 export type LockableMethod = (...args: never[]) => PromiseLike<unknown> | Observable<unknown> | AsyncGenerator;
 
 /** A function of a call of the method: `this` is the instance. */
-type OfCall<Self, Args extends unknown[], Result> = (this: Self, ...args: Args) => Result;
+export type OfCall<Self, Args extends unknown[], Result> = (this: Self, ...args: Args) => Result;
 
 /**
  * The options of `@DistributedLock`. Durations are milliseconds, or strings such as `'30s'`. `key`, `ttl`, `wait`,

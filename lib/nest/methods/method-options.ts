@@ -1,13 +1,17 @@
-import { parseCall } from '../../core/words/call-options.js';
+import { checkPermits, parseCall } from '../../core/words/call-options.js';
 import type { DistributedLockOptions } from './distributed-lock.options.js';
-import type { WithLockOptions } from '../lock-service.options.js';
+import type { DistributedSemaphoreOptions } from './distributed-semaphore.decorator.js';
+import type { CallOf } from '../lock.service.js';
 import { askedOf, checkAnswers, throwsAll, type Answers } from '../refused-call.js';
 
 /** The defaults while a class is loaded, when no application is known yet. */
 const NO_DEFAULTS = { ttlMs: 0, waitMs: 0, maxHoldMs: Infinity };
 
 /** The options that may be functions of the call, beside `key` and the answers. */
-const MAY_BE_FUNCTIONS: ReadonlySet<string> = new Set(['ttl', 'wait', 'signal']);
+const MAY_BE_FUNCTIONS: ReadonlySet<string> = new Set(['ttl', 'wait', 'signal', 'permits']);
+
+/** The options of a method of either decorator. */
+export type MethodOptionsGiven = DistributedLockOptions | DistributedSemaphoreOptions;
 
 /**
  * The options of a locked method, checked when the class is loaded. An option that is a function of the call is called
@@ -15,17 +19,19 @@ const MAY_BE_FUNCTIONS: ReadonlySet<string> = new Set(['ttl', 'wait', 'signal'])
  */
 export class MethodOptions {
   /** The options that are no functions. */
-  readonly fixed: WithLockOptions;
+  readonly fixed: CallOf;
   /** Undefined where every error is thrown. */
-  readonly answers: Pick<DistributedLockOptions, 'onBusy' | 'onUnavailable'> | undefined;
+  readonly answers: Pick<DistributedSemaphoreOptions, 'onBusy' | 'onUnavailable'> | undefined;
+  readonly #site: string;
   readonly #functions: readonly (readonly [string, Function])[];
 
-  constructor(given: DistributedLockOptions, site: string) {
+  constructor(given: MethodOptionsGiven, site: string) {
+    this.#site = site;
     const { key, onBusy, onUnavailable, store: _store, returns: _returns, ...options } = given;
     const entries = Object.entries(options);
     this.#functions = entries.filter(isFunction) as [string, Function][];
     const answers = { onBusy, onUnavailable };
-    checkAnswers(answers, site);
+    checkAnswers(answers, site, 'permits' in given);
     this.answers = throwsAll(answers) ? undefined : answers;
     this.fixed = {
       ...Object.fromEntries(entries.filter((entry) => !isFunction(entry))),
@@ -43,9 +49,14 @@ export class MethodOptions {
   }
 
   /** The options of a call. */
-  of(self: unknown, args: readonly unknown[]): WithLockOptions {
-    const called = this.#functions.map(([name, option]) => [name, Reflect.apply(option, self, args) as unknown] as const);
-    return { ...this.fixed, ...Object.fromEntries(called), ...(this.answers && this.answersOf(self, args)) };
+  of(self: unknown, args: readonly unknown[]): CallOf {
+    const called: CallOf = Object.fromEntries(
+      this.#functions.map(([name, option]) => [name, Reflect.apply(option, self, args) as unknown]),
+    );
+    if ('permits' in called) {
+      checkPermits(called.permits, this.#site);
+    }
+    return { ...this.fixed, ...called, ...(this.answers && this.answersOf(self, args)) };
   }
 
   /** The answers of a call to its refusals. */

@@ -1,7 +1,6 @@
 import { LockConfigurationError } from '../../core/words/errors.js';
 import type { Lock } from '../../core/words/lock.js';
-import type { LockService } from '../lock.service.js';
-import type { WithLockOptions } from '../lock-service.options.js';
+import type { CallOf, LockService } from '../lock.service.js';
 import type { ReturnKind } from './return-kind.js';
 
 /**
@@ -12,12 +11,13 @@ export async function runReplaced(
   service: Partial<LockService>,
   { site, returns }: { readonly site: string; readonly returns: ReturnKind },
   keys: string | readonly string[],
-  options: WithLockOptions,
+  { permits, ...options }: CallOf,
   body: (lock: Lock) => unknown,
 ): Promise<unknown> {
-  if (typeof service.withLock !== 'function') {
+  const method = permits === undefined ? 'withLock' : 'withPermit';
+  if (typeof service[method] !== 'function') {
     throw new LockConfigurationError(
-      `${site}: the LockService that was injected has no withLock(). Replace it with an object that has one.`,
+      `${site}: the LockService that was injected has no ${method}(). Replace it with an object that has one.`,
     );
   }
   let ran = false;
@@ -28,13 +28,16 @@ export async function runReplaced(
       ran = true;
       return answer(...args);
     };
-  const watched: WithLockOptions = {
+  const watched = {
     ...options,
     wait: onBusy === 'skip' ? (options.wait ?? 0) : options.wait,
     onBusy: onBusy === 'throw' ? onBusy : noted(onBusy === 'skip' ? () => undefined : onBusy),
     onUnavailable: typeof onUnavailable === 'function' ? noted(onUnavailable) : onUnavailable,
   };
-  const result: unknown = await service.withLock(keys.length === 1 ? (keys[0] as string) : keys, watched, (lock: Lock | undefined) => {
+  const run = service[method] as (...args: unknown[]) => Promise<unknown>;
+  const key = keys.length === 1 ? keys[0] : keys;
+  const before = permits === undefined ? [key] : [key, permits];
+  const result: unknown = await run.call(service, ...before, watched, (lock: Lock | undefined) => {
     ran = true;
     if (!lock && returns !== 'promise') {
       throw new LockConfigurationError(

@@ -1,6 +1,6 @@
 import { currentLock } from '../current-lock.js';
 import type { LockService } from '../lock.service.js';
-import { givenTransaction, transactionInContext } from './open-transaction.js';
+import { givenTransaction, transactionInContext } from '../application/open-transaction.js';
 
 /** How many calls of a method are looked at. */
 const MOST_LOOKS = 100;

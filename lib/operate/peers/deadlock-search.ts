@@ -153,7 +153,7 @@ export class DeadlockSearch {
       reach(probe, here, waiting);
     }
     // Others may be inside by a ticket. A call that waits inside a lease waits for calls of that lease only.
-    const isAllHere = waiting.waitedInside || (here && !here.isShared);
+    const isAllHere = waiting.waitedInside || (here && !here.hasTicket);
     if (isAllHere || this.#chases >= MOST_CHASES) {
       return;
     }
@@ -213,7 +213,7 @@ export class DeadlockSearch {
       return true;
     }
     const held = await inspect(lease.key);
-    return held !== null && (held.waiters.length > 0 || (lease.isShared && held.holds > 1));
+    return held !== null && (held.waiters.length > 0 || (lease.hasTicket && held.holds > 1));
   }
 }
 

@@ -47,3 +47,30 @@ BEGIN
 END
 `,
 );
+
+/**
+ * Lets a hold into a key that it shares, and uses up the reservation of its place. The first one that is in brings the
+ * fence of all.
+ *
+ * Reply: the fence.
+ */
+export const GRANT_SHARED = sqlFunction(
+  `grant_shared(l SCHEMA.lease, _owner text, _hold text, _process text, _ttl_ms bigint, _by text, _place text, _shares bigint)`,
+  'json',
+  `
+DECLARE
+  is_first boolean := true;
+BEGIN
+  l := SCHEMA.off_queue(l, _place);
+  IF l.owner = '' THEN
+    PERFORM SCHEMA.unreserve(l.key, _place);
+    is_first := NOT EXISTS (SELECT FROM SCHEMA.shared WHERE key = l.key AND owner IS NOT NULL);
+  END IF;
+  IF is_first THEN
+    l.fence := SCHEMA.countable(greatest(l.fence + ${MOST_FENCES}, ${CLOCK}));
+  END IF;
+  PERFORM SCHEMA.keep(SCHEMA.enter(l, _hold, _shares, _ttl_ms, _owner, _process, _by));
+  RETURN to_json(l.fence);
+END
+`,
+);

@@ -1,3 +1,4 @@
+import type { JoinReply } from '../../kit/lock-table.js';
 import { MOST_HOLDS } from '../../kit/protocol.js';
 import { LATE } from '../../sql/operation.js';
 import { fromNow, IS_LATE, isOne, LATE_REPLY, operation } from './sql-function.js';
@@ -31,5 +32,39 @@ BEGIN
   RETURN 1;
 END
 `,
-  (reply) => (reply === LATE ? LATE : reply === -1 ? 'full' : isOne(reply) ? 'joined' : 'ended'),
+  readJoin,
 );
+
+/** `join` for a hold that shares the key with one of its owner. The reply is the same. */
+export const JOIN_SHARED = operation(
+  'join_shared',
+  { ...JOIN.parameters, by: 'text', shares: 'bigint' },
+  `
+DECLARE
+  l SCHEMA.lease := SCHEMA.locked(_key);
+BEGIN
+  IF l.owner IS DISTINCT FROM '' OR l.fence <> _fence OR SCHEMA.is_done(_hold) THEN
+    RETURN 0;
+  END IF;
+  IF NOT EXISTS (SELECT FROM SCHEMA.shared WHERE key = _key AND owner = _owner) THEN
+    RETURN 0;
+  END IF;
+  IF NOT SCHEMA.lengthen(_key, _hold, _owner, _ttl_ms, _by, false) THEN
+    IF (SELECT count(*) FROM SCHEMA.shared WHERE key = _key AND owner IS NOT NULL) >= ${MOST_HOLDS} THEN
+      RETURN -1;
+    END IF;
+    IF ${IS_LATE} THEN
+      RETURN ${LATE_REPLY};
+    END IF;
+    l := SCHEMA.enter(l, _hold, _shares, _ttl_ms, _owner, _process, _by);
+  END IF;
+  PERFORM SCHEMA.keep(l);
+  RETURN 1;
+END
+`,
+  readJoin,
+);
+
+function readJoin(reply: unknown): JoinReply {
+  return reply === LATE ? LATE : reply === -1 ? 'full' : isOne(reply) ? 'joined' : 'ended';
+}

@@ -7,7 +7,7 @@ const MOST_TRIES = 100;
  * Locks the row of a key, and makes it where there is none. Raises an error where a policy of row-level security hides
  * it: it could be neither locked nor made.
  *
- * Reply: the row, without the lock, the reservation and the queue if they have expired.
+ * Reply: the row, without the lock, the reservation, the queue and those who share the key if they have expired.
  */
 export const LOCKED = sqlFunction(
   'locked(_key text)',
@@ -30,6 +30,9 @@ BEGIN
     l.holds := NULL;
     l.processes := NULL;
     l.turn := NULL;
+  ELSIF l.owner = '' THEN
+    DELETE FROM SCHEMA.shared WHERE key = _key AND ends <= clock_timestamp();
+    l := SCHEMA.sharing(l);
   END IF;
   IF l.queue_ends <= clock_timestamp() THEN
     l.queue := NULL;
@@ -46,8 +49,11 @@ export const KEEP = sqlFunction(
   'void',
   `
 BEGIN
-  IF l.owner IS NULL AND (l.turn IS NULL OR l.turn = '') THEN
-    l.turn := NULL;
+  IF l.owner = '' THEN
+    l := SCHEMA.sharing(l);
+  END IF;
+  l.turn := nullif(l.turn, '');
+  IF l.owner IS NULL AND l.turn IS NULL THEN
     l.ends := least(l.ends, clock_timestamp());
   END IF;
   UPDATE SCHEMA.lease SET

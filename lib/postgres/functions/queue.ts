@@ -15,10 +15,11 @@ END
 );
 
 /**
- * Reserves a free lock for the first in the queue, and notifies it. Processes that are gone are skipped. `_mine`: the
- * place of the process that asks, which is there whether or not it receives messages; or NULL.
+ * Frees a lock that is held, and reserves the room that there is for the first in the queue, one after the other: for
+ * one that wants the key alone, or for as many others as fit. They are notified. Processes that are gone are skipped.
+ * `_mine`: the place of the process that asks, which is there whether or not it receives messages; or NULL.
  *
- * Reply: the row. Its turn is NULL where nobody waits, and '' where too many were gone.
+ * Reply: the row. Its turn is '' where too many were gone.
  */
 export const HAND_OVER = sqlFunction(
   'hand_over(l SCHEMA.lease, _mine text)',
@@ -28,14 +29,21 @@ DECLARE
   place text;
   polls boolean;
   process text;
+  shares bigint;
+  skipped int := 0;
 BEGIN
-  l.owner := NULL;
-  l.holds := NULL;
-  l.processes := NULL;
-  FOR skipped IN 1..${MOST_SKIPPED} LOOP
+  IF l.owner = '' THEN
+    l := SCHEMA.sharing(l);
+  ELSE
+    l.owner := NULL;
+    l.holds := NULL;
+    l.processes := NULL;
+  END IF;
+  l.turn := NULL;
+  WHILE skipped < ${MOST_SKIPPED} LOOP
     place := l.queue[1];
-    l.turn := place;
-    IF place IS NULL THEN
+    shares := SCHEMA.shares_of(place);
+    IF place IS NULL OR NOT SCHEMA.has_room(l, shares) THEN
       RETURN l;
     END IF;
     -- Off the queue before it is notified: a reservation that nobody claims is not given to the same place again.
@@ -47,7 +55,13 @@ BEGIN
       IF NOT polls THEN
         PERFORM SCHEMA.notify(process, 'turn ' || substring(place from '[^:]*$') || ' ' || l.key);
       END IF;
-      RETURN l;
+      IF shares IS NULL THEN
+        l.turn := place;
+        RETURN l;
+      END IF;
+      l := SCHEMA.reserve(l, place);
+    ELSE
+      skipped := skipped + 1;
     END IF;
   END LOOP;
   l.turn := '';
@@ -66,6 +80,14 @@ DECLARE
 BEGIN
   IF _place = ANY (l.queue) THEN
     l := SCHEMA.off_queue(l, _place);
+    -- One that waits no longer keeps nobody out of a key that others share.
+    IF l.owner = '' THEN
+      l := SCHEMA.hand_over(l, NULL);
+    END IF;
+  ELSIF l.owner = '' THEN
+    IF SCHEMA.unreserve(_key, _place) THEN
+      l := SCHEMA.hand_over(l, NULL);
+    END IF;
   ELSIF l.turn = _place THEN
     l := SCHEMA.hand_over(l, NULL);
   END IF;

@@ -16,7 +16,7 @@ END
  * Takes a hold of an owner out of a row that is locked, and leaves a done mark of one that is unanswered.
  *
  * Reply: the row, the answer to the release of this hold, the first one where a mark has it, and whether this run took
- * the last hold out.
+ * the last hold of a lease out.
  */
 export const TAKE_OUT = sqlFunction(
   'take_out(INOUT l SCHEMA.lease, _hold text, _owner text, _unanswered boolean, OUT answer int, OUT is_last boolean)',
@@ -24,15 +24,21 @@ export const TAKE_OUT = sqlFunction(
   `
 DECLARE
   at int := CASE WHEN l.owner = _owner THEN array_position(l.holds, _hold) END;
+  is_in boolean := at IS NOT NULL;
 BEGIN
   is_last := false;
-  IF at IS NULL AND _unanswered THEN
+  IF l.owner = '' THEN
+    DELETE FROM SCHEMA.shared WHERE key = l.key AND name = _hold AND owner = _owner;
+    is_in := FOUND;
+    is_last := is_in;
+  END IF;
+  IF NOT is_in AND _unanswered THEN
     SELECT d.answer INTO answer FROM SCHEMA.done AS d WHERE d.hold = _hold AND d.ends > clock_timestamp();
     IF FOUND THEN
       RETURN;
     END IF;
   END IF;
-  answer := CASE WHEN at IS NULL THEN 0 ELSE 1 END;
+  answer := CASE WHEN is_in THEN 1 ELSE 0 END;
   IF _unanswered THEN
     INSERT INTO SCHEMA.done AS d (hold, answer, ends) VALUES (_hold, answer, clock_timestamp() + ${interval(DONE_MS)})
       ON CONFLICT (hold) DO UPDATE SET answer = excluded.answer, ends = excluded.ends;

@@ -25,9 +25,27 @@ END
 `,
 );
 
+/** Renews a hold that shares its key, whose row is locked. Reply: whether it is in, at that fence. */
+export const RENEW_SHARED = sqlFunction(
+  `renew_shared(_key text, _owner text, _fence bigint, _hold text, _ttl_ms bigint, _by text, _lingering boolean)`,
+  'boolean',
+  `
+DECLARE
+  l SCHEMA.lease;
+BEGIN
+  SELECT * INTO l FROM SCHEMA.lease WHERE key = _key AND owner = '' AND fence = _fence AND ends > clock_timestamp();
+  IF NOT FOUND OR NOT SCHEMA.lengthen(_key, _hold, _owner, _ttl_ms, _by, _lingering) THEN
+    RETURN false;
+  END IF;
+  PERFORM SCHEMA.keep(l);
+  RETURN true;
+END
+`,
+);
+
 /**
- * Sets each lease to at least its ttl from now, and to exactly that for a hold that lingers alone. The lists have an
- * element for each hold. `waitMs`: how long the whole renewal waits for rows that others have locked.
+ * Sets each lease to at least its ttl from now, and to exactly that for a hold that lingers alone, or shares its key.
+ * The lists have an element for each hold. `waitMs`: how long the whole renewal waits for rows that others have locked.
  *
  * Reply: for each hold 1, 0 where it is no longer in its lock, or -1 where that is unknown because its row is locked.
  */
@@ -63,7 +81,11 @@ BEGIN
       ttl_ms = greatest(ttl_ms, _ttls_ms[i]),
       holder = coalesce(nullif(_bys[i], ''), holder)
       WHERE key = _keys[i] AND owner = _owners[i] AND fence = _fences[i] AND _holds[i] = ANY (holds) AND ends > clock_timestamp();
-    answers[i] := CASE WHEN FOUND THEN 1 ELSE 0 END;
+    answers[i] := CASE
+      WHEN FOUND THEN 1
+      WHEN SCHEMA.renew_shared(_keys[i], _owners[i], _fences[i], _holds[i], _ttls_ms[i], _bys[i], _lingering[i]) THEN 1
+      ELSE 0
+    END;
   END LOOP;
   RETURN to_json(answers);
 END

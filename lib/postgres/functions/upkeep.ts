@@ -1,21 +1,32 @@
 import { operation } from './sql-function.js';
 
-/** Rows that one run of `purge` looks at, and done marks that one run of `tidy` deletes. */
+/** Rows that one run of `purge` looks at; and done marks, and rows of shared keys, that one run of `tidy` deletes. */
 export const BATCH = 1_000;
 
-/** Deletes done marks that have expired. Reply: how many. */
+/**
+ * Deletes done marks that have expired, and rows of shared keys that nobody has visited since they did. Reply: how many
+ * of the marks or of the rows, whichever are more.
+ */
 export const TIDY = operation(
   'tidy',
   {},
   `
 DECLARE
   removed bigint;
+  left_behind bigint := 0;
 BEGIN
   DELETE FROM SCHEMA.done WHERE hold IN (
     SELECT hold FROM SCHEMA.done WHERE ends <= clock_timestamp() ORDER BY ends LIMIT ${BATCH} FOR UPDATE SKIP LOCKED
   );
   GET DIAGNOSTICS removed = ROW_COUNT;
-  RETURN to_json(removed);
+  -- Those who never share a key need no right on its table.
+  IF has_table_privilege('SCHEMA.shared', 'DELETE') THEN
+    DELETE FROM SCHEMA.shared WHERE (key, name) IN (
+      SELECT key, name FROM SCHEMA.shared WHERE ends <= clock_timestamp() LIMIT ${BATCH} FOR UPDATE SKIP LOCKED
+    );
+    GET DIAGNOSTICS left_behind = ROW_COUNT;
+  END IF;
+  RETURN to_json(greatest(removed, left_behind));
 END
 `,
   Number,

@@ -1,4 +1,5 @@
 import { CLAIM_MS, MOST_FENCE, MOST_SKIPPED, QUEUE_MS } from '../../kit/protocol.js';
+import { CLAIM_FIELD, PARTY } from './shared-lua.js';
 
 /** Lua that several scripts have in common. */
 
@@ -20,32 +21,58 @@ end
 `;
 
 /**
- * `hand_over(lock, queue, channel, key, mine)`: reserves a free lock for the first place in the queue, and notifies its
- * process. Answers the place; nil where the queue is empty, '' where too many processes were gone. `mine` is the place
- * that asks: its process is there, whether or not it receives messages.
+ * `hand_over(lock, queue, channel, key, mine, party)`: reserves a free lock for the first place in the queue, and
+ * notifies its process; where the first ones share the key, for as many as have room. Answers the place that has the
+ * lock alone; nil where there is none, '' where too many processes were gone. And those who share the key, if there are
+ * any: `party` before. `mine` is the place that asks: its process is there, whether or not it receives messages.
  */
-export const HAND_OVER = `
-local function hand_over(lock, queue, channel, key, mine)
-  for skipped = 1, ${MOST_SKIPPED} do
+export const HAND_OVER = `${PARTY}
+local function hand_over(lock, queue, channel, key, mine, party)
+  local skipped = 0
+  while skipped < ${MOST_SKIPPED} do
     -- Another application's key in the place of the queue counts as an empty queue: the writes before this one must not be left half done.
     local first = redis.pcall('ZRANGE', queue, 0, 0, 'WITHSCORES')
     local place = first[1]
+    local mode = place and string.match(place, '[RP]%d*$')
+    if party and party.size == 0 then
+      party = nil
+    end
+    if party and not (mode and party.has_room(mode)) then
+      party.keep()
+      return nil, party
+    end
     -- Off the queue before it is notified: a reservation that is not claimed is not given to the same process again.
     if place then
       redis.call('ZREM', queue, place)
     end
-    redis.call('DEL', lock)
+    if not party then
+      redis.call('DEL', lock)
+    end
     if not place then
       return nil
     end
-    redis.call('HSET', lock, 'turn', place)
-    redis.call('PEXPIRE', lock, ${CLAIM_MS})
+    if mode then
+      party = party or party_of(lock)
+      party.claim(place, mode)
+    else
+      redis.call('HSET', lock, 'turn', place)
+      redis.call('PEXPIRE', lock, ${CLAIM_MS})
+    end
     local process, name = string.match(place, '^(.*):(.*)$')
     local receivers = redis.pcall('PUBLISH', channel .. process, 'turn ' .. name .. ' ' .. key)
     local polls = first[2] % 1 ~= 0
-    if receivers ~= 0 or polls or place == mine then
+    if receivers == 0 and not polls and place ~= mine then
+      skipped = skipped + 1
+      if mode then
+        party.drop({'${CLAIM_FIELD}' .. place})
+      end
+    elseif not mode then
       return place
     end
+  end
+  if party and party.size > 0 then
+    party.keep()
+    return '', party
   end
   redis.call('DEL', lock)
   return ''
@@ -147,6 +174,49 @@ export const ATTEMPT = {
 } as const;
 
 /**
+ * Answers busy, and queues at `place`. `held` has the stored owner, fence, ttl, since and by; `party` is who shares the
+ * key. `ends` is when room is expected: at the end of the `last` member, or of the one that has `least` left.
+ */
+export const answerBusy = (ends: 'last' | 'least'): string => `
+    local left, by, since
+    if party then
+      party.cut()
+      party.keep()
+      turn, left = nil, party.${ends} - party.ms
+      if party.first then
+        by, since = party.first.by, party.first.since
+      end
+    else
+      left, by, since = remaining(lock, held[3] or ${CLAIM_MS}), held[5], held[4]
+    end
+    local rank, joined = -1, 0
+    if place ~= '' then
+      local number = redis.call('ZSCORE', queue, place)
+      if not number then
+        number = math.floor(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0) + 1
+        joined = 1
+      end
+      redis.call('ZADD', queue, math.floor(number) + polls, place)
+      redis.call('PEXPIRE', queue, ${QUEUE_MS})
+      rank = redis.call('ZRANK', queue, place)
+    end
+    local ms = now()
+    return {left, by or '', math.max(0, ms - (since or ms)), rank, joined, turn or '', ms}
+`;
+
+/** The server's time in µs, as `clock`, and in ms, as `ms`; a command that came too late is answered with it. */
+export const CHECK_TIME = `
+if not clock then
+  local time = redis.call('TIME')
+  clock = time[1] * 1000000 + time[2]
+end
+local ms = math.floor(clock / 1000)
+if latest > 0 and ms > latest then
+  return {ms}
+end
+`;
+
+/**
  * An attempt; returns its reply. `turn` is set where the caller has just emptied the lock, and takes it before the
  * queue; where `turn` is nil, lock and queue are looked at. A grant is refused where the server's time is after
  * `latest`, and where the fence would be higher than JavaScript can count.
@@ -161,42 +231,30 @@ ${NOW}${HAND_OVER}${LEASE_FUNCTIONS}
   end
   local held = redis.call('HMGET', lock, 'owner', 'fence', 'ttl', 'since', 'by', hold, 'turn')
   turn = held[7]
+  local party
+  if held[1] == '' then
+    party = party_of(lock)
+    held[1] = nil
+    if party.holds > 0 and party.kind == 'P' then
+      return {'semaphore', party.ms}
+    end
+  end
   if not held[1] and not turn then
     turn = redis.call('ZRANGE', queue, 0, 0)[1]
     if turn ~= place then
-      turn = hand_over(lock, queue, channel, key, place)
+      turn, party = hand_over(lock, queue, channel, key, place, party)
+    end
+    if party and party.size == 0 then
+      party = nil
     end
   end
   if held[1] == owner and held[6] then
     lengthen(lock, ttl + 0, held[3])
     return held[2] .. ' ' .. now()
   end
-  if held[1] or turn and (turn ~= place or turn == '') then
-    local left = remaining(lock, held[3] or ${CLAIM_MS})
-    local rank, joined = -1, 0
-    if place ~= '' then
-      local number = redis.call('ZSCORE', queue, place)
-      if not number then
-        number = math.floor(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0) + 1
-        joined = 1
-      end
-      redis.call('ZADD', queue, math.floor(number) + polls, place)
-      redis.call('PEXPIRE', queue, ${QUEUE_MS})
-      rank = redis.call('ZRANK', queue, place)
-    end
-    local ms = now()
-    return {left, held[5] or '', math.max(0, ms - (held[4] or ms)), rank, joined, turn or '', ms}
-  end
+  if held[1] or party or turn and (turn ~= place or turn == '') then${answerBusy('last')}  end
 end
-if not clock then
-  local time = redis.call('TIME')
-  clock = time[1] * 1000000 + time[2]
-end
-local ms = math.floor(clock / 1000)
-if latest > 0 and ms > latest then
-  return {ms}
-end
-local wanted, least = string.format('%.0f', clock), 0
+${CHECK_TIME}local wanted, least = string.format('%.0f', clock), 0
 ${GIVE_FENCE}
 if turn then
   redis.call('DEL', lock)

@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { HoldRecord, Place } from '../../core/seam/lock-store.js';
 import { DONE_MS } from '../../kit/protocol.js';
+import { placeEnd, type KeyKind } from '../../core/seam/shares.js';
 import { HOLD_FIELD } from './lua.js';
 import type { RedisKeys } from './redis-keys.js';
 import type { Command } from './script.js';
-import { ACQUIRE, EXCHANGE, FORCE_RELEASE, INSPECT, JOIN, LEAVE, RELEASE, RENEW } from './scripts.js';
+import { ACQUIRE, EXCHANGE, FORCE_RELEASE, INSPECT, JOIN, LEAVE, RELEASE, RENEW, RENEW_ANY } from './scripts.js';
+import { SHARED_FIELD } from './shared-lua.js';
+import { ACQUIRE_SHARED, JOIN_SHARED, RELEASE_SHARED } from './shared-scripts.js';
 
 /**
  * The commands of locks in Redis, each put together here only: the Redis store and the quorum share them. `latest` is
@@ -25,7 +28,10 @@ export class RedisCommands {
   }
 
   acquire(hold: HoldRecord, place: Place | undefined, polls: boolean, latest: number): Command {
-    return ACQUIRE.command(hold.key, this.#attemptOf(hold, place, polls, latest));
+    const attempt = this.#attemptOf(hold, place, polls, latest);
+    return hold.shares === undefined
+      ? ACQUIRE.command(hold.key, attempt)
+      : ACQUIRE_SHARED.command(hold.key, { ...attempt, hold: sharedFieldOf(hold.id), mode: placeEnd(hold.shares) });
   }
 
   /** Releases `hold`, and acquires for `next`. */
@@ -40,9 +46,9 @@ export class RedisCommands {
     });
   }
 
-  join({ key, owner, fence, id, ttlMs }: HoldRecord, latest: number): Command {
+  join({ key, owner, fence, id, ttlMs, by, shares }: HoldRecord, latest: number): Command {
     const tag = this.names.tag(key);
-    return JOIN.command(key, {
+    const join = {
       lock: this.names.lock(tag),
       done: this.names.done(tag, id),
       owner,
@@ -51,7 +57,10 @@ export class RedisCommands {
       process: this.process,
       ttl: Math.ceil(ttlMs),
       latest,
-    });
+    };
+    return shares === undefined
+      ? JOIN.command(key, join)
+      : JOIN_SHARED.command(key, { ...join, hold: sharedFieldOf(id), by, mode: placeEnd(shares) });
   }
 
   renew(holds: readonly Omit<HoldRecord, 'fences' | 'limitMs' | 'unanswered'>[]): Command {
@@ -64,7 +73,34 @@ export class RedisCommands {
       ttl: Math.ceil(ttlMs),
       lingers: lingering ? 1 : 0,
     }));
-    return RENEW.command(holds[0]?.key ?? '', renewals);
+    const key = holds[0]?.key ?? '';
+    if (holds.every(({ shares }) => shares === undefined)) {
+      return RENEW.command(key, renewals);
+    }
+    const any = holds.map(({ id, shares }, at) => {
+      const hold = shares === undefined ? fieldOf(id) : sharedFieldOf(id);
+      return Object.assign({ mode: placeEnd(shares) }, renewals[at] as (typeof renewals)[0], { hold });
+    });
+    return RENEW_ANY.command(key, any);
+  }
+
+  /** The release of a hold, whether or not it shares its key. */
+  releaseOf(hold: HoldRecord): Command {
+    const { key, id, owner, shares, unanswered } = hold;
+    if (shares === undefined) {
+      return this.release(hold);
+    }
+    const tag = this.names.tag(key);
+    return RELEASE_SHARED.command(key, {
+      lock: this.names.lock(tag),
+      done: this.names.done(tag, id),
+      queue: this.names.queue(tag),
+      owner,
+      hold: sharedFieldOf(id),
+      channel: this.#channel,
+      key,
+      stays: unanswered ? DONE_MS : 0,
+    });
   }
 
   /** The done mark belongs to the hold, or to another hold that is named. */
@@ -140,6 +176,16 @@ export class RedisCommands {
 /** The field that stands for a hold in its lock. */
 export function fieldOf(hold: string): string {
   return HOLD_FIELD + hold;
+}
+
+/** The field that stands for a hold in a key that it shares. */
+function sharedFieldOf(hold: string): string {
+  return SHARED_FIELD + hold;
+}
+
+/** The kind of a key, in a reply that refuses a hold which needs the other. */
+export function otherKindIn(reply: readonly unknown[]): KeyKind | undefined {
+  return reply.length === 2 ? (reply[0] as KeyKind) : undefined;
 }
 
 /** The server's time, in ms, in the reply to `ACQUIRE` or in one that refuses a late command. */

@@ -1,6 +1,8 @@
 import { MOST_HOLDS } from '../../kit/protocol.js';
 import { BatchScript } from './batch-script.js';
 import { ATTEMPT, ATTEMPT_BODY, HAND_OVER, HOLD_FIELD, HOLDS, LEASE_FUNCTIONS, NOW, RELEASE_HOLD } from './lua.js';
+import { CLAIM_FIELD, INSPECT_SHARED, PARTY, RENEW_SHARED_HOLD } from './shared-lua.js';
+import { ACQUIRE_SHARED, RELEASE_SHARED } from './shared-scripts.js';
 import { script, scriptForEach } from './script.js';
 
 /**
@@ -11,6 +13,7 @@ import { script, scriptForEach } from './script.js';
  * | key | content |
  * |---|---|
  * | `lock`, held | a HASH: owner, fence, ttl, since (ms, server time), by, and per hold `hold:<id>` → process |
+ * | `lock`, shared | a HASH: owner, which is empty, fence, per hold `in:<id>`, and per reserved place `claim:<place>` |
  * | `lock`, reserved | a HASH with one field: turn, the place that it is reserved for |
  * | `queue` | a ZSET: place → its number, which ends in .5 where the process polls |
  * | `done` | the first answer of a hold's release |
@@ -110,16 +113,8 @@ return 1
 `,
 );
 
-/**
- * Sets each lease to at least its ttl from now; to exactly its ttl for a hold that `lingers`, unless others are in the
- * lock. `by` is the caller that runs in it now, or ''.
- *
- * Reply for each: 1, or 0 where its lock is gone.
- */
-export const RENEW = scriptForEach(
-  'renew',
-  { keys: ['lock'], args: ['owner', 'fence', 'hold', 'by'], numbers: ['ttl', 'lingers'] },
-  `-- Another application's key under one name is the loss of that lock, and not a failure of the others.
+/** Renews a hold of write mode: sets `reply`. */
+const RENEW_HOLD = `-- Another application's key under one name is the loss of that lock, and not a failure of the others.
 local held = redis.pcall('HMGET', lock, 'owner', 'fence', 'ttl', hold)
 if held.err and not string.find(held.err, '^WRONGTYPE') then
   return held
@@ -135,6 +130,29 @@ if held[1] == owner and held[2] == fence and held[4] then
   if by ~= '' then
     redis.call('HSET', lock, 'by', by)
   end
+end
+`;
+
+/**
+ * Sets each lease to at least its ttl from now; to exactly its ttl for a hold that `lingers`, unless others are in the
+ * lock. `by` is the caller that runs in it now, or ''.
+ *
+ * Reply for each: 1, or 0 where its lock is gone.
+ */
+export const RENEW = scriptForEach(
+  'renew',
+  { keys: ['lock'], args: ['owner', 'fence', 'hold', 'by'], numbers: ['ttl', 'lingers'] },
+  RENEW_HOLD,
+);
+
+/** As `RENEW`, for holds of which some share their keys; `mode` is empty for the others. */
+export const RENEW_ANY = scriptForEach(
+  'renewAny',
+  { keys: ['lock'], args: ['owner', 'fence', 'hold', 'by', 'mode'], numbers: ['ttl', 'lingers'] },
+  `if mode == '' then
+${RENEW_HOLD}
+else
+${RENEW_SHARED_HOLD}
 end
 `,
 );
@@ -170,8 +188,18 @@ export const LEAVE = script(
   { keys: ['lock', 'queue'], args: ['place', 'channel', 'key'] },
   `${HAND_OVER}
 local left = redis.call('ZREM', queue, place)
-local turn = redis.call('HGET', lock, 'turn')
-if left == 0 and turn == place then
+local turn, owner = unpack(redis.call('HMGET', lock, 'turn', 'owner'))
+if owner == '' then
+  local party = party_of(lock)
+  local claim = left == 0 and party.members['${CLAIM_FIELD}' .. place]
+  if claim then
+    party.drop({'${CLAIM_FIELD}' .. place})
+  end
+  -- A writer that waits no longer keeps nobody out of a key that others share.
+  if claim or left == 1 and party.size > 0 then
+    hand_over(lock, queue, channel, key, nil, party)
+  end
+elseif left == 0 and turn == place then
   hand_over(lock, queue, channel, key)
 end
 return 1
@@ -182,14 +210,17 @@ return 1
  * Reads the stored state of a lock.
  *
  * Reply: `[fence, holds, remaining ms, since in ms, by, places in order, processes of the holds]`, or nil where nobody
- * holds it.
+ * holds it. Where holds share the key, `read` or their smallest count follows.
  */
 export const INSPECT = script(
   'inspect',
   { keys: ['lock', 'queue'] },
-  `local held = redis.call('HMGET', lock, 'fence', 'since', 'by')
+  `local held = redis.call('HMGET', lock, 'fence', 'since', 'by', 'owner')
 if not held[1] then
   return nil
+end
+if held[4] == '' then
+${PARTY}${INSPECT_SHARED}
 end
 -- One command in a line: servers before Redis 7.2 name only the line of one that they refuse.
 local fields = redis.call('HGETALL', lock)
@@ -226,16 +257,31 @@ end
 if redis.call('HGET', lock, 'fence') ~= fence then
   return 0
 end
-local processes = {}
-local fields = redis.call('HGETALL', lock)
-for i = 1, #fields, 2 do
-  if string.sub(fields[i], 1, ${HOLD_FIELD.length}) == '${HOLD_FIELD}' then
-    processes[fields[i + 1]] = true
+local processes, party = {}, nil
+if redis.call('HGET', lock, 'owner') == '' then
+  party = party_of(lock)
+  local holds = {}
+  for field, member in pairs(party.members) do
+    if member.number > 0 then
+      table.insert(holds, field)
+      processes[member.process] = true
+    end
   end
+  if #holds == 0 then
+    return 0
+  end
+  party.drop(holds)
+else
+  local fields = redis.call('HGETALL', lock)
+  for i = 1, #fields, 2 do
+    if string.sub(fields[i], 1, ${HOLD_FIELD.length}) == '${HOLD_FIELD}' then
+      processes[fields[i + 1]] = true
+    end
+  end
+  redis.call('DEL', lock)
 end
-redis.call('DEL', lock)
 redis.call('SET', done, 1, 'PX', stays)
-hand_over(lock, queue, channel, key)
+hand_over(lock, queue, channel, key, nil, party)
 -- Only a hint, so it comes last and may fail: the next renewal finds out as well.
 for process in pairs(processes) do
   redis.pcall('PUBLISH', channel .. process, 'forced ' .. fence .. ' ' .. key)
@@ -245,4 +291,4 @@ return 1
 );
 
 /** The scripts that calls of one turn of the event loop ask for most. */
-export const BATCH = new BatchScript([ACQUIRE, EXCHANGE, RELEASE]);
+export const BATCH = new BatchScript([ACQUIRE, EXCHANGE, RELEASE, ACQUIRE_SHARED, RELEASE_SHARED]);

@@ -30,6 +30,8 @@ export function partsOf(store: MemoryLockStore): Parts {
   return {
     expires: store.expires,
     reservesFences: store.reservesFences,
+    shared: store.shared,
+    permits: store.permits,
     acquire: (hold, place) => store.acquire(hold, place),
     renew: (holds) => store.renew(holds),
     release: (hold) => store.release(hold),

@@ -113,6 +113,26 @@ export const DEFECTS_OF_OPERATOR: Readonly<Record<string, Defect>> = {
       };
     },
   },
+  'does not say that readers are in': {
+    rule: 'inspect shows that readers are in',
+    change: (store) => mapShown(store, (lock) => ({ ...lock, shares: undefined })),
+  },
+  'shows one of several readers': {
+    rule: 'inspect shows that readers are in',
+    change: (store) => mapShown(store, (lock) => ({ ...lock, holds: 1 })),
+  },
+  'shows the greatest count of a semaphore': {
+    rule: 'inspect shows no write as shared, and of a semaphore the smallest count',
+    change: (store) => mapShown(store, (lock) => ({ ...lock, ...(lock.shares === 3 && { shares: 5 }) })),
+  },
+  'shows a write as shared': {
+    rule: 'inspect shows no write as shared',
+    change: (store) => mapShown(store, (lock) => ({ ...lock, shares: lock.shares ?? 1 })),
+  },
+  'notifies no reader of a forced release': {
+    rule: 'a forced release of readers notifies',
+    change: (store) => ({ operator: { ...store.operator, onForced: () => undefined } }),
+  },
   'answers every forced release with true': {
     rule: 'a forced release of a free lock answers false',
     change: (store) => ({

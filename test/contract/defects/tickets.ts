@@ -53,6 +53,20 @@ export const DEFECTS_OF_TICKETS: Readonly<Record<string, Defect>> = {
       tickets: { join: async (hold) => (await store.tickets.join(hold)) || store.tickets.join({ ...hold, id: `${hold.id} again` }) },
     }),
   },
+  'lets a guest share the lease of its reader': {
+    rule: 'a join of a reader adds one beside it',
+    change: (store) => {
+      const { acquire, held } = grantsOf(store);
+      return {
+        acquire,
+        tickets: { join: async (hold) => (hold.shares === 'read' ? held.get(hold.key)?.owner === hold.owner : store.tickets.join(hold)) },
+      };
+    },
+  },
+  'refuses the guests of a reader': {
+    rule: 'a join of a reader adds one beside it',
+    change: (store) => ({ tickets: { join: async (hold) => hold.shares === undefined && store.tickets.join(hold) } }),
+  },
   'rejects a hold too many with any error': {
     rule: 'a lock takes 1000 holds and no more',
     change: (store) => ({

@@ -158,6 +158,8 @@ describe('a call that closes a cycle is told what waits for what', () => {
       key: 'k0',
       reason: 'cycle',
       frame: {} as Frame,
+      site: 'Balances.close',
+      shares: undefined,
       reentry: 'context',
       waitMs: 1,
       waitedMs: 1,

@@ -9,7 +9,12 @@ const TTL_MS = 3_000;
 let clock: ManualClock;
 
 function wanted(): Lease {
-  return new Lease(clock, 'k', new Owner(), { caller: callerOf('tester', 'tester', 'tester'), ttlMs: TTL_MS, renew: true });
+  return new Lease(clock, 'k', new Owner(), {
+    caller: callerOf('tester', 'tester', 'tester'),
+    ttlMs: TTL_MS,
+    renew: true,
+    shares: undefined,
+  });
 }
 
 /** One that was granted with fences for two calls. */

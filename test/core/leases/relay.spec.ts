@@ -386,7 +386,7 @@ describe('a call that has ended, whose lease serves the next one,', () => {
       core.run(['k'], call, () => sleep(5)),
       core.run(['k'], call, () => undefined, (own) => void (frame = own)), // prettier-ignore
       core.run(['k'], call, async (lock) => {
-        expect(lock.fence).toBe((frame?.lock.fence ?? 0) + 1);
+        expect(lock.fence).toBe((frame?.lock?.fence ?? 0) + 1);
         frame?.lose('released');
         await sleep(5);
         expect(lock.isHeld()).toBe(true);

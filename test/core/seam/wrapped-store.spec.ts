@@ -100,11 +100,14 @@ test('an operator who can neither search nor notify is left so, and may be asked
   expect(() => wrapped.operator?.onForced?.(() => undefined)).not.toThrow();
 });
 
-test.each([true, false, undefined])('reserved fences and kept limits are promised as the store does: %s', (promise) => {
-  const { wrapped } = wrap(
-    plain({ ...(promise !== undefined && { reservesFences: promise, keepsLimits: promise }), longestLeaseMs: 4_000 }),
-  );
-  expect([wrapped.reservesFences, wrapped.keepsLimits, wrapped.longestLeaseMs]).toEqual([promise === true, promise === true, 4_000]);
+test.each(['reservesFences', 'keepsLimits', 'shared', 'permits'] as const)('%s is promised as the store does', (name) => {
+  for (const promise of [true, false, undefined]) {
+    const { wrapped } = wrap(plain({ ...(promise !== undefined && { [name]: promise }), longestLeaseMs: 4_000 }));
+    const { reservesFences, keepsLimits, shared, permits, longestLeaseMs } = wrapped;
+    const none = { reservesFences: false, keepsLimits: false, shared: false, permits: false };
+    expect({ reservesFences, keepsLimits, shared, permits }).toEqual({ ...none, [name]: promise === true });
+    expect(longestLeaseMs).toBe(4_000);
+  }
 });
 
 test('to close it closes the store', async () => {

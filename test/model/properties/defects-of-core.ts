@@ -242,7 +242,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/leases/leases.ts',
-        from: `      lines.endTurn(lines.lineOf(lease.key));
+        from: `      lines.endTurn(line);
     }
     return loss;`,
         to: `    }
@@ -290,7 +290,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/calls/call-stack.ts',
-        from: 'return (top === undefined || call.isInside(top)) && !this.#isKeptFrom(call);',
+        from: 'return (this.#isParallel || top === undefined || call.isInside(top)) && !this.#isKeptFrom(call);',
         to: 'return true;',
       },
     ],
@@ -375,7 +375,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     defect: 'a lease serves the next call though a ticket to it was made',
     finding: /Two owners trust/,
     scenarios: relays,
-    edits: [{ file: 'lib/core/leases/hold.ts', from: '!this.#isShared &&', to: '' }],
+    edits: [{ file: 'lib/core/leases/hold.ts', from: '!this.#hasTicket &&', to: '' }],
   },
   {
     defect: 'a lease serves more calls than its block has fences',
@@ -387,7 +387,13 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     defect: 'a lease serves the next call with the fence of the one before',
     finding: /which is another call's/,
     scenarios: relays,
-    edits: [{ file: 'lib/core/leases/hold.ts', from: 'this.#fence = before.#fence + 1;', to: 'this.#fence = before.#fence;' }],
+    edits: [
+      {
+        file: 'lib/core/leases/hold.ts',
+        from: 'this.#fence = before.#fence + (this.shares === undefined ? 1 : 0);',
+        to: 'this.#fence = before.#fence;',
+      },
+    ],
   },
   {
     defect: 'the answer to a renewal is not passed on to the call that is served meanwhile',

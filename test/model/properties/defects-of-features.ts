@@ -28,7 +28,11 @@ const DEFECTS: readonly Omit<Defect, 'scenarios'>[] = [
     seed: 5,
     edits: [
       { file: 'lib/core/entering/frame.ts', from: 'if (ended) {', to: 'if (false) {' },
-      { file: 'lib/core/entering/frame.ts', from: 'hasEnded ? lease.ticketOfNone : lease.share()', to: 'lease.share()' },
+      {
+        file: 'lib/core/entering/frame.ts',
+        from: 'hasEnded ? lease.ticketOfNone : lease.makeTicketEntry()',
+        to: 'lease.makeTicketEntry()',
+      },
     ],
   },
   {
@@ -104,8 +108,8 @@ const DEFECTS: readonly Omit<Defect, 'scenarios'>[] = [
       },
       {
         file: 'lib/core/entering/key-by-key.ts',
-        from: "call.reentry === 'context' ? enclosingLock(this.#parts.leases, key, frame) : undefined",
-        to: 'enclosingLock(this.#parts.leases, key, frame)',
+        from: "call.reentry === 'context' ? enclosingLock(this.#parts.leases, key, frame, call.shares) : undefined",
+        to: 'enclosingLock(this.#parts.leases, key, frame, call.shares)',
       },
     ],
   },

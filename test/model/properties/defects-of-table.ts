@@ -34,8 +34,8 @@ export const DEFECTS_OF_TABLE: readonly Defect[] = [
     edits: [
       {
         file: 'lib/kit/lock-table.ts',
-        from: 'if (state.grant && state.holds(hold)) {',
-        to: 'if (state.grant && state.holds(hold)) { Object.assign(state.grant, { fence: ++this.#fence });',
+        from: 'return { fence: state.confirm(hold) };',
+        to: 'return { fence: Object.assign(state.grant ?? {}, { fence: ++this.#fence }).fence };',
       },
     ],
   },
@@ -81,8 +81,8 @@ export const DEFECTS_OF_TABLE: readonly Defect[] = [
       {
         file: 'lib/kit/key-state.ts',
         from: `    this.#queue.delete(place.name);
-    this.#turn`,
-        to: '    this.#turn',
+    if (sharesOfPlace`,
+        to: '    if (sharesOfPlace',
       },
     ],
   },
@@ -104,8 +104,8 @@ export const DEFECTS_OF_TABLE: readonly Defect[] = [
     edits: [
       {
         file: 'lib/kit/lock-table.ts',
-        from: 'state?.grant?.owner === hold.owner && state.removeHold(hold.id);',
-        to: 'state?.grant !== undefined && [...state.grant.holds.keys()].every((id) => state.removeHold(id));',
+        from: 'state?.removeHold(hold) === true;',
+        to: 'state?.grant !== undefined && [...state.grant.holds.keys()].every((id) => state.removeHold({ ...hold, id, owner: state.grant?.owner ?? "" }));',
       },
     ],
   },
@@ -116,7 +116,7 @@ export const DEFECTS_OF_TABLE: readonly Defect[] = [
     edits: [
       {
         file: 'lib/kit/lock-table.ts',
-        from: 'return wanted === undefined || wanted.name === place?.name;',
+        from: 'return (isNext && state.hasRoomFor(shares)) || (place !== undefined && state.isReservedFor(place.name));',
         to: 'return true;',
       },
     ],
