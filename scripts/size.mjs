@@ -17,7 +17,7 @@ export function codeLines(source) {
   }).length;
 }
 
-const namesIn = (text) => [...text.matchAll(/^\| (?:\d+ +\| )?`([^`]+\.ts)` +\| \S/gm)].map(([, name]) => name);
+const namesIn = (text) => [...text.matchAll(/^(?:\d+\.|-) `([^`]+\.ts)`: \S/gm)].map(([, name]) => name);
 
 /** The files that docs/architecture.md names in its reading order, and those beside it: their paths in lib. */
 export function readingOrder() {

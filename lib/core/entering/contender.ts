@@ -44,7 +44,9 @@ export class Contender {
         }
         if (result.outcome === 'granted' || result.outcome === 'late') {
           isUnknown = false;
-          releases.release(lease);
+          if (lease.leave()) {
+            releases.release(lease);
+          }
           lease.newId();
         } else {
           isUnknown ||= result.outcome === 'failed' && result.error.unknown;

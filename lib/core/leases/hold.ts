@@ -136,7 +136,7 @@ export class Hold extends Link {
 
   /** Whether the store granted it to an earlier call, whose lease serves the present call. */
   get isReused(): boolean {
-    return this.#fence !== this.#storedFence && !this.isJoined;
+    return this.#served > 0 && !this.isJoined;
   }
 
   /**
@@ -170,6 +170,8 @@ export class Hold extends Link {
   newId(): void {
     this.#id = Hold.#nextId(this.#owner);
     this.#unanswered = 0;
+    this.#served = 0;
+    this.#users = undefined;
     if (!this.isJoined) {
       this.#storedFence = 0;
       this.#fences = 0;

@@ -99,9 +99,8 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     edits: [
       {
         file: 'lib/core/entering/contender.ts',
-        from: `          releases.release(lease);
-          lease.newId();`,
-        to: '          lease.newId();',
+        from: 'if (lease.leave()) {',
+        to: 'if (false) {',
       },
     ],
   },
