@@ -42,7 +42,7 @@ export class Line implements WaitingLine {
   #result: AttemptResult | Promise<AttemptResult> | undefined;
   /** The contender, while it waits between two attempts. */
   #paused: Waiter | undefined;
-  /** The lease that the contender last asked the store for. */
+  /** The lease that the contender asked the store for, or goes on with the last answer for. */
   #wanted: Lease | undefined;
   #waiting: Map<Waiter, Lease> | undefined;
 
@@ -165,7 +165,11 @@ export class Line implements WaitingLine {
   /** The last answer, while it still holds: the caller before gave up, and the process keeps its place. */
   standingAnswer(lease: Lease, now: number): AttemptResult | undefined {
     const stands = this.#place && this.#last?.outcome === 'busy' && !this.#isNotified && now < this.#recheckAt;
-    return stands && !this.wantsOtherwise(lease) ? this.#last : undefined;
+    if (!stands || this.wantsOtherwise(lease)) {
+      return undefined;
+    }
+    this.#wanted = lease;
+    return this.#last;
   }
 
   /** Whether its place wants the key in another way than the lease does. */
