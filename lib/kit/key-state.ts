@@ -1,6 +1,5 @@
 import type { Clock } from '../core/seam/time.js';
-import type { Shares } from '../core/seam/lock-store.js';
-import type { Busy, HoldRecord } from '../core/seam/lock-store.js';
+import type { Busy, HoldRecord, Shares } from '../core/seam/lock-store.js';
 import { CLAIM_MS, QUEUE_MS } from './protocol.js';
 import { SharedHolds } from './shared-holds.js';
 import { kindOfKey, sharesOfPlace, type KeyKind } from '../core/seam/shares.js';

@@ -3,7 +3,6 @@ import {
   checkOnUnavailable,
   LEAST_TTL_MS,
   LOCK_OPTIONS,
-  checkPermits,
   parseCall,
   type CallGiven,
   type CallOptions,
@@ -138,7 +137,7 @@ export class LockService {
 
   /** @internal The options of a call, checked, with the defaults of the application. */
   parse(options: CallOf, site: string): CallOptions {
-    checkAnswers(options, site, options.permits !== undefined);
+    checkAnswers(options, site, 'permits' in options);
     return parseCall(askedOf(options), this.#defaults, site, options.onBusy === 'skip');
   }
 
@@ -214,7 +213,7 @@ export class LockService {
       const site = siteOf(options, 'withPermit');
       checkOptions(site, options, WITH_PERMIT_OPTIONS);
       checkFunction(site, body, 'Pass the function that needs the permit as the last argument.');
-      const call = this.parse({ ...options, permits: checkPermits(permits, site) }, site);
+      const call = this.parse({ ...options, permits }, site);
       const answers = throwsAll(options) ? undefined : options;
       // The handle of such a call is a permit.
       return this.runCall(oneKey(key, site), call, answers, body as unknown as LockBody<T>);
@@ -227,7 +226,7 @@ export class LockService {
   async acquirePermit(key: string, permits: number, options: PermitOptions = DEFAULT_OPTIONS): Promise<Permit> {
     const site = siteOf(options, 'acquirePermit');
     checkOptions(site, options, PERMIT_OPTIONS);
-    return this.#acquire(oneKey(key, site), { ...options, permits: checkPermits(permits, site) }, site) as Promise<Permit>;
+    return this.#acquire(oneKey(key, site), { ...options, permits }, site) as Promise<Permit>;
   }
 
   /** Like `acquirePermit`, without waiting: null where all are taken, or others wait for one. */
@@ -235,7 +234,7 @@ export class LockService {
     const site = siteOf(options, 'tryAcquirePermit');
     checkOptions(site, options, TRY_PERMIT_OPTIONS);
     try {
-      return (await this.#acquire(oneKey(key, site), { ...options, wait: 0, permits: checkPermits(permits, site) }, site, true)) as Permit;
+      return (await this.#acquire(oneKey(key, site), { ...options, wait: 0, permits }, site, true)) as Permit;
     } catch (error) {
       return nullIfBusy(error);
     }

@@ -30,24 +30,24 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
 /** Of keys that several share. */
 const DEFECTS_OF_SHARING: readonly (readonly [string, string, string])[] = [
   ['starves a writer by readers that overlap', `and (not first or first == place)`, ''],
-  ['wakes one where several fit', `    elseif not mode then\n      return place`, `    elseif mode then\n      party.keep()\n      return nil, party\n    else\n      return place`], // prettier-ignore
+  ['wakes one where several fit', `    elseif not mode then\n      return place`, `    elseif mode then\n      sharers.keep()\n      return nil, sharers\n    else\n      return place`], // prettier-ignore
   ['takes back a permit that an expired owner gives back', `ends and tonumber(ends) > ms`, 'ends'],
-  ['ignores the smallest count', `math.min(party.most, tonumber(most) or 1000)\n  end`, `(tonumber(most) or 1000)\n  end`],
-  ['ignores the smallest count of those present', `party.most = math.min(party.most, tonumber(most) or 1000)`, `party.most = tonumber(most) or 1000`], // prettier-ignore
-  ['lengthens the leases of others by a renewal', `    party.put(hold, mine, ttl)\n    party.keep()\n  end`, `    party.put(hold, mine, ttl)\n    for field, member in pairs(party.members) do party.put(field, member, ttl) end\n    party.keep()\n  end`], // prettier-ignore
-  ['gives each reader a fence of its own', `if party and party.holds > 0 then\n  given`, `if false then\n  given`],
-  ['does not count room that is reserved', `party.size < math.min`, `party.holds < math.min`],
-  ['lets readers in beside permits', `party.kind == kind and party.size`, `party.size`],
-  ['lets a writer in beside readers', `  if held[1] or party or turn`, `  if held[1] or turn`],
-  ['keeps a reservation for ever', `party.drop({'claim:' .. place})\n  end\n  redis.call('ZREM'`, `end\n  redis.call('ZREM'`],
+  ['ignores the smallest count', `math.min(sharers.most, tonumber(most) or 1000)\n  end`, `(tonumber(most) or 1000)\n  end`],
+  ['ignores the smallest count of those present', `sharers.most = math.min(sharers.most, tonumber(most) or 1000)`, `sharers.most = tonumber(most) or 1000`], // prettier-ignore
+  ['lengthens the leases of others by a renewal', `    sharers.put(hold, mine, ttl)\n    sharers.keep()\n  end`, `    sharers.put(hold, mine, ttl)\n    for field, member in pairs(sharers.members) do sharers.put(field, member, ttl) end\n    sharers.keep()\n  end`], // prettier-ignore
+  ['gives each reader a fence of its own', `if sharers and sharers.holds > 0 then\n  given`, `if false then\n  given`],
+  ['does not count room that is reserved', `sharers.size < math.min`, `sharers.holds < math.min`],
+  ['lets readers in beside permits', `sharers.kind == kind and sharers.size`, `sharers.size`],
+  ['lets a writer in beside readers', `  if held[1] or sharers or turn`, `  if held[1] or turn`],
+  ['keeps a reservation for ever', `sharers.drop({'claim:' .. place})\n  end\n  redis.call('ZREM'`, `end\n  redis.call('ZREM'`],
   ['believes a clock that was set back', `if member.ends > ms + member.ttl then`, 'if false then'],
-  ['does not hand over where a writer leaves the queue', 'claim or left == 1 and party.size > 0', 'claim'],
+  ['does not hand over where a writer leaves the queue', 'claim or left == 1 and sharers.size > 0', 'claim'],
   [
     'takes reserved room from others by force',
     'if member.number > 0 then\n      table.insert(holds',
     'if true then\n      table.insert(holds',
   ],
-  ['joins what has another fence', 'or party.fence ~= fence or', 'or'],
+  ['joins what has another fence', 'or sharers.fence ~= fence or', 'or'],
 ];
 
 const DEFECTS_OF_BATCH: readonly (readonly [string, string, string])[] = [

@@ -89,15 +89,32 @@ export function sharingSuite(place: () => StorePlace): void {
       expect(order).toEqual(['writer', 'reader']);
     });
 
+    test('lets no reader in beside one of its process that came long before, while a writer waits', async () => {
+      const key = newKey();
+      const order: string[] = [];
+      const first = await one.acquire(key, { mode: 'read' });
+      const writes = other.withLock(key, () => void order.push('writer'));
+      await until('the writer waits', async () => (await one.operations.inspect(key))?.waiters.length === 1);
+      await sleep(100);
+      const second = one.withLock(key, { mode: 'read' }, () => void order.push('reader'));
+      await sleep(20);
+      await first.release();
+      await Promise.all([writes, second]);
+      expect(order).toEqual(['writer', 'reader']);
+    });
+
     test('lets a writer in among readers that come all the time', async () => {
       const key = newKey();
       const room = new Room();
       const over = new AbortController();
-      const reading = locks.map(async (service) => {
-        while (!over.signal.aborted) {
-          await Promise.all([1, 2, 3, 4].map(() => service.withLock(key, { mode: 'read' }, () => room.read(5))));
-        }
-      });
+      // One of each process is always in, so that none of them ever stands empty.
+      const reading = locks.flatMap((service) =>
+        [3, 5, 7, 11].map(async (ms) => {
+          while (!over.signal.aborted) {
+            await service.withLock(key, { mode: 'read' }, () => room.read(ms));
+          }
+        }),
+      );
       for (let writes = 0; writes < 5; writes++) {
         await one.withLock(key, () => room.write(2));
       }
@@ -220,6 +237,22 @@ export function sharingSuite(place: () => StorePlace): void {
       );
       expect(runs).toBe(40);
       expect(await one.operations.inspect(key)).toBeNull();
+    });
+
+    test('lets another process have a permit although calls of this one wait all the time', async () => {
+      const key = newKey();
+      const order: string[] = [];
+      const run = (service: LockService, name: string): Promise<void> =>
+        service.withPermit(key, 1, async () => {
+          order.push(name);
+          await sleep(2);
+        });
+      const here = Array.from({ length: 80 }, () => run(one, 'here'));
+      await until('one of them is in', () => order.length > 0);
+      await run(other, 'there');
+      await Promise.all(here);
+      expect(order.length).toBe(81);
+      expect(order.at(-1)).toBe('here');
     });
 
     test('gives back what a holder left whose lease is over', async () => {

@@ -193,7 +193,7 @@ export class Sections {
   }
 
   run<T>(acquisition: Acquisition, body: Body<T>): T | Promise<T> {
-    // The body of a call that takes a permit asks for nothing else that a lock has.
+    // A call that takes a permit has a permit's handle, as its caller's types say.
     const lock = acquisition.frame.handle as Lock;
     const telemetry = this.#telemetry;
     // A re-entry is no section of its own, and a leader's would last for days.

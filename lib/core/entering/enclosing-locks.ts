@@ -15,7 +15,7 @@ export function enclosingLock(leases: Leases, key: string, frame: Frame, shares:
   for (let at: CallNode | undefined = frame; at; at = at.parent) {
     if (at instanceof Frame) {
       const lease = at.belongsTo(leases) ? leaseOf(at, key, leases) : undefined;
-      if (lease && (lease.shares === shares || isPermit(lease.shares) === isPermit(shares))) {
+      if (lease && isPermit(lease.shares) === isPermit(shares)) {
         return lease;
       }
     } else if (at instanceof EnteredTickets) {

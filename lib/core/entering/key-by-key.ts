@@ -106,6 +106,9 @@ export class KeyByKey {
       );
     }
     const joined = acquisition.newLease(key, ticket);
+    if (joined.shares === 'read') {
+      acquisition.refuseUpgrade(joined);
+    }
     return [joined, this.#contender.obtain(joined, acquisition)];
   }
 

@@ -83,7 +83,10 @@ function explain(givingUp: GivingUp, holder: LockHolder | undefined): string {
 
 /** Two calls that read, and then want to write, would wait for each other. */
 function explainUpgrade({ site, holder }: GivingUp): string {
-  const outer = holder instanceof Lease ? holder.caller.site : '';
+  const outer = holder instanceof Lease && !holder.isJoined ? holder.caller.site : undefined;
+  if (outer === undefined) {
+    return `: ${site} writes, and came with the ticket of a call that only reads. Give that call mode: 'write', or send no ticket of it.`;
+  }
   return `: ${site} writes, and was called inside ${outer}, which only reads. Give ${outer} mode: 'write', or call ${site} outside of it.`;
 }
 

@@ -26,8 +26,9 @@ export class Lines implements TurnListener {
   /** By key; undefined for one that no call here wants any more. */
   #lines = new Map<string, Line | undefined>();
   #mostKeys = FEW_KEYS;
-  /** By key: the reader of this process that came in last. */
-  readonly #readers = new Map<string, Lease>();
+  /** By key: the reader of this process that came in last; undefined where that one has ended. */
+  #readers = new Map<string, Lease | undefined>();
+  #mostReaders = FEW_KEYS;
   /** The prefix of the names of its places: several applications may share one store in memory. */
   readonly #id = randomUUID().slice(0, 8);
   #places = 0;
@@ -95,6 +96,10 @@ export class Lines implements TurnListener {
   shared(line: Line | undefined, lease: Lease, isNew: boolean): void {
     line?.heldBy(lease, isNew);
     if (lease.shares === 'read') {
+      if (this.#readers.size >= this.#mostReaders) {
+        this.#readers = withValue(this.#readers);
+        this.#mostReaders = Math.max(FEW_KEYS, 2 * this.#readers.size);
+      }
       this.#readers.set(lease.key, lease);
     }
     this.endTurn(line);
@@ -103,7 +108,7 @@ export class Lines implements TurnListener {
   /** The lease of a reader has ended. */
   forget(lease: Lease): void {
     if (this.#readers.get(lease.key) === lease) {
-      this.#readers.delete(lease.key);
+      this.#readers.set(lease.key, undefined);
     }
   }
 
@@ -196,12 +201,8 @@ export class Lines implements TurnListener {
     }
   }
 
-  /**
-   * Forgets the keys that no call here wants, all at once: if each key is deleted by itself, a `Map` keeps the keys for
-   * long (`Link`).
-   */
   #forget(): void {
-    this.#lines = new Map([...this.#lines].filter(([, line]) => line));
+    this.#lines = withValue(this.#lines);
     this.#mostKeys = Math.max(FEW_KEYS, 2 * this.#lines.size);
   }
 
@@ -213,4 +214,12 @@ export class Lines implements TurnListener {
   #mayGoOn({ servesSince }: Lease): boolean {
     return this.keepQueues || this.#clock.monotonic() - servesSince < SLICE_MS;
   }
+}
+
+/**
+ * The keys that have a value: the others are forgotten all at once, since a `Map` of which each key is deleted by
+ * itself keeps the keys for long (`Link`).
+ */
+function withValue<Value>(map: ReadonlyMap<string, Value | undefined>): Map<string, Value | undefined> {
+  return new Map([...map].filter(([, value]) => value));
 }

@@ -74,7 +74,7 @@ export interface LockOptions {
   name?: string | undefined;
 }
 
-/** The options of a locked call, or of one that takes one of so many permits. */
+/** The options of a locked call; of one that takes a permit, where they have `permits`. */
 export interface CallGiven extends LockOptions {
   permits?: number | undefined;
 }
@@ -130,7 +130,7 @@ export function parseCall(options: CallGiven, defaults: CallDefaults, site: stri
   const { mode, permits, ttl, wait, signal, renew, maxHold, minHold, onUnavailable, reentry, ticket, by, name } = options;
   checkKinds(options, site);
   const call = {
-    shares: permits === undefined ? (mode === 'read' ? mode : undefined) : checkPermits(permits, site),
+    shares: 'permits' in options ? checkPermits(permits, site) : mode === 'read' ? mode : undefined,
     ttlMs: ttl === undefined ? defaults.ttlMs : parseDuration(ttl, 'ttl', LEAST_TTL_MS, site),
     waitMs: wait === undefined ? defaults.waitMs : parseDuration(wait, 'wait', 0, site),
     signal,
@@ -154,7 +154,7 @@ export function parseCall(options: CallGiven, defaults: CallDefaults, site: stri
 }
 
 /** Throws `LockConfigurationError` for a count of permits that is no whole number from 1 to 1,000. */
-export function checkPermits(permits: unknown, site: string): number {
+function checkPermits(permits: unknown, site: string): number {
   if (!Number.isInteger(permits) || (permits as number) < 1 || (permits as number) > MOST_PERMITS) {
     throw wrongOption(`${site}: permits`, permits, `Pass how many may run at once, a whole number from 1 to ${MOST_PERMITS}.`);
   }

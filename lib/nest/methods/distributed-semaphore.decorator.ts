@@ -1,4 +1,4 @@
-import { checkPermits, LOCK_OPTIONS, type OnUnavailable } from '../../core/words/call-options.js';
+import { LOCK_OPTIONS, type OnUnavailable } from '../../core/words/call-options.js';
 import type { OptionNames } from '../../core/words/check-options.js';
 import { oneArgument } from './decorated-method.js';
 import { checkGiven, lockMethod, type DecoratorName } from './distributed-lock.decorator.js';
@@ -83,8 +83,8 @@ const OPTIONS: OptionNames<DistributedSemaphoreOptions> = {
   returns: true,
 };
 
+/** A count that is missing is refused as one that is wrong. */
 function optionsOf(given: unknown, site: string): DistributedSemaphoreOptions {
   const options = checkGiven(given, OPTIONS, site, SEMAPHORE);
-  const { permits }: { readonly permits?: unknown } = options;
-  return { ...options, permits: typeof permits === 'function' ? options.permits : checkPermits(permits, site) };
+  return { ...options, permits: options.permits };
 }

@@ -1,4 +1,4 @@
-import { checkPermits, parseCall } from '../../core/words/call-options.js';
+import { parseCall } from '../../core/words/call-options.js';
 import type { DistributedLockOptions } from './distributed-lock.options.js';
 import type { DistributedSemaphoreOptions } from './distributed-semaphore.decorator.js';
 import type { CallOf } from '../lock.service.js';
@@ -22,11 +22,9 @@ export class MethodOptions {
   readonly fixed: CallOf;
   /** Undefined where every error is thrown. */
   readonly answers: Pick<DistributedSemaphoreOptions, 'onBusy' | 'onUnavailable'> | undefined;
-  readonly #site: string;
   readonly #functions: readonly (readonly [string, Function])[];
 
   constructor(given: MethodOptionsGiven, site: string) {
-    this.#site = site;
     const { key, onBusy, onUnavailable, store: _store, returns: _returns, ...options } = given;
     const entries = Object.entries(options);
     this.#functions = entries.filter(isFunction) as [string, Function][];
@@ -53,9 +51,6 @@ export class MethodOptions {
     const called: CallOf = Object.fromEntries(
       this.#functions.map(([name, option]) => [name, Reflect.apply(option, self, args) as unknown]),
     );
-    if ('permits' in called) {
-      checkPermits(called.permits, this.#site);
-    }
     return { ...this.fixed, ...called, ...(this.answers && this.answersOf(self, args)) };
   }
 

@@ -11,10 +11,11 @@ export async function runReplaced(
   service: Partial<LockService>,
   { site, returns }: { readonly site: string; readonly returns: ReturnKind },
   keys: string | readonly string[],
-  { permits, ...options }: CallOf,
+  given: CallOf,
   body: (lock: Lock) => unknown,
 ): Promise<unknown> {
-  const method = permits === undefined ? 'withLock' : 'withPermit';
+  const { permits, ...options } = given;
+  const method = 'permits' in given ? 'withPermit' : 'withLock';
   if (typeof service[method] !== 'function') {
     throw new LockConfigurationError(
       `${site}: the LockService that was injected has no ${method}(). Replace it with an object that has one.`,
@@ -36,7 +37,7 @@ export async function runReplaced(
   };
   const run = service[method] as (...args: unknown[]) => Promise<unknown>;
   const key = keys.length === 1 ? keys[0] : keys;
-  const before = permits === undefined ? [key] : [key, permits];
+  const before = 'permits' in given ? [key, permits] : [key];
   const result: unknown = await run.call(service, ...before, watched, (lock: Lock | undefined) => {
     ran = true;
     if (!lock && returns !== 'promise') {

@@ -1,5 +1,5 @@
 import { CLAIM_MS, MOST_FENCE, MOST_SKIPPED, QUEUE_MS } from '../../kit/protocol.js';
-import { CLAIM_FIELD, PARTY } from './shared-lua.js';
+import { CLAIM_FIELD, SHARERS } from './shared-lua.js';
 
 /** Lua that several scripts have in common. */
 
@@ -21,39 +21,39 @@ end
 `;
 
 /**
- * `hand_over(lock, queue, channel, key, mine, party)`: reserves a free lock for the first place in the queue, and
+ * `hand_over(lock, queue, channel, key, mine, sharers)`: reserves a free lock for the first place in the queue, and
  * notifies its process; where the first ones share the key, for as many as have room. Answers the place that has the
  * lock alone; nil where there is none, '' where too many processes were gone. And those who share the key, if there are
- * any: `party` before. `mine` is the place that asks: its process is there, whether or not it receives messages.
+ * any: `sharers` before. `mine` is the place that asks: its process is there, whether or not it receives messages.
  */
-export const HAND_OVER = `${PARTY}
-local function hand_over(lock, queue, channel, key, mine, party)
+export const HAND_OVER = `${SHARERS}
+local function hand_over(lock, queue, channel, key, mine, sharers)
   local skipped = 0
   while skipped < ${MOST_SKIPPED} do
     -- Another application's key in the place of the queue counts as an empty queue: the writes before this one must not be left half done.
     local first = redis.pcall('ZRANGE', queue, 0, 0, 'WITHSCORES')
     local place = first[1]
     local mode = place and string.match(place, '[RP]%d*$')
-    if party and party.size == 0 then
-      party = nil
+    if sharers and sharers.size == 0 then
+      sharers = nil
     end
-    if party and not (mode and party.has_room(mode)) then
-      party.keep()
-      return nil, party
+    if sharers and not (mode and sharers.has_room(mode)) then
+      sharers.keep()
+      return nil, sharers
     end
     -- Off the queue before it is notified: a reservation that is not claimed is not given to the same process again.
     if place then
       redis.call('ZREM', queue, place)
     end
-    if not party then
+    if not sharers then
       redis.call('DEL', lock)
     end
     if not place then
       return nil
     end
     if mode then
-      party = party or party_of(lock)
-      party.claim(place, mode)
+      sharers = sharers or sharers_of(lock)
+      sharers.claim(place, mode)
     else
       redis.call('HSET', lock, 'turn', place)
       redis.call('PEXPIRE', lock, ${CLAIM_MS})
@@ -64,15 +64,15 @@ local function hand_over(lock, queue, channel, key, mine, party)
     if receivers == 0 and not polls and place ~= mine then
       skipped = skipped + 1
       if mode then
-        party.drop({'${CLAIM_FIELD}' .. place})
+        sharers.drop({'${CLAIM_FIELD}' .. place})
       end
     elseif not mode then
       return place
     end
   end
-  if party and party.size > 0 then
-    party.keep()
-    return '', party
+  if sharers and sharers.size > 0 then
+    sharers.keep()
+    return '', sharers
   end
   redis.call('DEL', lock)
   return ''
@@ -174,17 +174,17 @@ export const ATTEMPT = {
 } as const;
 
 /**
- * Answers busy, and queues at `place`. `held` has the stored owner, fence, ttl, since and by; `party` is who shares the
- * key. `ends` is when room is expected: at the end of the `last` member, or of the one that has `least` left.
+ * Answers busy, and queues at `place`. `held` has the stored owner, fence, ttl, since and by; `sharers` is who shares
+ * the key. `ends` says in Lua when room is expected: at the end of the last of them, or of the first.
  */
-export const answerBusy = (ends: 'last' | 'least'): string => `
+export const answerBusy = (ends: string): string => `
     local left, by, since
-    if party then
-      party.cut()
-      party.keep()
-      turn, left = nil, party.${ends} - party.ms
-      if party.first then
-        by, since = party.first.by, party.first.since
+    if sharers then
+      sharers.cut()
+      sharers.keep()
+      turn, left = nil, ${ends} - sharers.ms
+      if sharers.first then
+        by, since = sharers.first.by, sharers.first.since
       end
     else
       left, by, since = remaining(lock, held[3] or ${CLAIM_MS}), held[5], held[4]
@@ -231,28 +231,28 @@ ${NOW}${HAND_OVER}${LEASE_FUNCTIONS}
   end
   local held = redis.call('HMGET', lock, 'owner', 'fence', 'ttl', 'since', 'by', hold, 'turn')
   turn = held[7]
-  local party
+  local sharers
   if held[1] == '' then
-    party = party_of(lock)
+    sharers = sharers_of(lock)
     held[1] = nil
-    if party.holds > 0 and party.kind == 'P' then
-      return {'semaphore', party.ms}
+    if sharers.holds > 0 and sharers.kind == 'P' then
+      return {'semaphore', sharers.ms}
     end
   end
   if not held[1] and not turn then
     turn = redis.call('ZRANGE', queue, 0, 0)[1]
     if turn ~= place then
-      turn, party = hand_over(lock, queue, channel, key, place, party)
+      turn, sharers = hand_over(lock, queue, channel, key, place, sharers)
     end
-    if party and party.size == 0 then
-      party = nil
+    if sharers and sharers.size == 0 then
+      sharers = nil
     end
   end
   if held[1] == owner and held[6] then
     lengthen(lock, ttl + 0, held[3])
     return held[2] .. ' ' .. now()
   end
-  if held[1] or party or turn and (turn ~= place or turn == '') then${answerBusy('last')}  end
+  if held[1] or sharers or turn and (turn ~= place or turn == '') then${answerBusy('sharers.last')}  end
 end
 ${CHECK_TIME}local wanted, least = string.format('%.0f', clock), 0
 ${GIVE_FENCE}

@@ -1,7 +1,7 @@
 import { MOST_HOLDS } from '../../kit/protocol.js';
 import { BatchScript } from './batch-script.js';
 import { ATTEMPT, ATTEMPT_BODY, HAND_OVER, HOLD_FIELD, HOLDS, LEASE_FUNCTIONS, NOW, RELEASE_HOLD } from './lua.js';
-import { CLAIM_FIELD, INSPECT_SHARED, PARTY, RENEW_SHARED_HOLD } from './shared-lua.js';
+import { CLAIM_FIELD, INSPECT_SHARED, SHARERS, RENEW_SHARED_HOLD } from './shared-lua.js';
 import { ACQUIRE_SHARED, RELEASE_SHARED } from './shared-scripts.js';
 import { script, scriptForEach } from './script.js';
 
@@ -190,14 +190,14 @@ export const LEAVE = script(
 local left = redis.call('ZREM', queue, place)
 local turn, owner = unpack(redis.call('HMGET', lock, 'turn', 'owner'))
 if owner == '' then
-  local party = party_of(lock)
-  local claim = left == 0 and party.members['${CLAIM_FIELD}' .. place]
+  local sharers = sharers_of(lock)
+  local claim = left == 0 and sharers.members['${CLAIM_FIELD}' .. place]
   if claim then
-    party.drop({'${CLAIM_FIELD}' .. place})
+    sharers.drop({'${CLAIM_FIELD}' .. place})
   end
   -- A writer that waits no longer keeps nobody out of a key that others share.
-  if claim or left == 1 and party.size > 0 then
-    hand_over(lock, queue, channel, key, nil, party)
+  if claim or left == 1 and sharers.size > 0 then
+    hand_over(lock, queue, channel, key, nil, sharers)
   end
 elseif left == 0 and turn == place then
   hand_over(lock, queue, channel, key)
@@ -220,7 +220,7 @@ if not held[1] then
   return nil
 end
 if held[4] == '' then
-${PARTY}${INSPECT_SHARED}
+${SHARERS}${INSPECT_SHARED}
 end
 -- One command in a line: servers before Redis 7.2 name only the line of one that they refuse.
 local fields = redis.call('HGETALL', lock)
@@ -257,11 +257,11 @@ end
 if redis.call('HGET', lock, 'fence') ~= fence then
   return 0
 end
-local processes, party = {}, nil
+local processes, sharers = {}, nil
 if redis.call('HGET', lock, 'owner') == '' then
-  party = party_of(lock)
+  sharers = sharers_of(lock)
   local holds = {}
-  for field, member in pairs(party.members) do
+  for field, member in pairs(sharers.members) do
     if member.number > 0 then
       table.insert(holds, field)
       processes[member.process] = true
@@ -270,7 +270,7 @@ if redis.call('HGET', lock, 'owner') == '' then
   if #holds == 0 then
     return 0
   end
-  party.drop(holds)
+  sharers.drop(holds)
 else
   local fields = redis.call('HGETALL', lock)
   for i = 1, #fields, 2 do
@@ -281,7 +281,7 @@ else
   redis.call('DEL', lock)
 end
 redis.call('SET', done, 1, 'PX', stays)
-hand_over(lock, queue, channel, key, nil, party)
+hand_over(lock, queue, channel, key, nil, sharers)
 -- Only a hint, so it comes last and may fail: the next renewal finds out as well.
 for process in pairs(processes) do
   redis.pcall('PUBLISH', channel .. process, 'forced ' .. fence .. ' ' .. key)

@@ -21,8 +21,8 @@ function textOf(prefix: string): string {
 }
 
 /**
- * `party_of(lock)`: those who share a key, as stored, but for what is over by the server's time. Its members, by field,
- * are holds and reserved places; `holds` counts the former, and `size` both. `most` is how many may be in it, by the
+ * `sharers_of(lock)`: those who share a key, as stored, but for what is over by the server's time. Its members, by
+ * field, are holds and reserved places; `holds` counts the former, and `size` both. `most` is how many may be in it, by the
  * smallest count, and `kind` is R or P. `first` is the hold that came first; `least` and `last` are the ends of the
  * first and the last member.
  *
@@ -35,70 +35,70 @@ function textOf(prefix: string): string {
  * | `cut()` | cuts leases to the longest ttl that was asked for: after the clock was set back |
  * | `keep()` | removes what is over, and sets the expiry of the key; deletes a key that nobody shares any more |
  */
-export const PARTY = `
-local function party_of(lock)
+export const SHARERS = `
+local function sharers_of(lock)
   local time = redis.call('TIME')
   local ms = time[1] * 1000 + math.floor(time[2] / 1000)
-  local party = {ms = ms, members = {}, over = {}}
+  local sharers = {ms = ms, members = {}, over = {}}
   local function count_in(member)
     local kind, most = string.match(member.mode, '(.)(.*)')
-    party.kind = kind
-    party.most = math.min(party.most, tonumber(most) or ${MOST_HOLDS})
-    party.size = party.size + 1
-    party.least = math.min(party.least, member.ends)
-    party.last = math.max(party.last, member.ends)
+    sharers.kind = kind
+    sharers.most = math.min(sharers.most, tonumber(most) or ${MOST_HOLDS})
+    sharers.size = sharers.size + 1
+    sharers.least = math.min(sharers.least, member.ends)
+    sharers.last = math.max(sharers.last, member.ends)
     if member.number > 0 then
-      party.holds = party.holds + 1
-      party.number = math.max(party.number, member.number)
-      if not party.first or member.number < party.first.number then
-        party.first = member
+      sharers.holds = sharers.holds + 1
+      sharers.number = math.max(sharers.number, member.number)
+      if not sharers.first or member.number < sharers.first.number then
+        sharers.first = member
       end
     end
   end
   local function count()
-    party.size, party.holds, party.number, party.most = 0, 0, 0, ${MOST_HOLDS}
-    party.least, party.last, party.first, party.kind = math.huge, 0, nil, nil
-    for _, member in pairs(party.members) do
+    sharers.size, sharers.holds, sharers.number, sharers.most = 0, 0, 0, ${MOST_HOLDS}
+    sharers.least, sharers.last, sharers.first, sharers.kind = math.huge, 0, nil, nil
+    for _, member in pairs(sharers.members) do
       count_in(member)
     end
   end
   local function store(field, member)
     redis.call('HSET', lock, 'owner', '', field, ${textOf('member.')})
-    party.changed = true
+    sharers.changed = true
   end
-  party.has_room = function(mode)
+  sharers.has_room = function(mode)
     local kind, most = string.match(mode, '(.)(.*)')
-    return party.size == 0 or party.kind == kind and party.size < math.min(party.most, tonumber(most) or ${MOST_HOLDS})
+    return sharers.size == 0 or sharers.kind == kind and sharers.size < math.min(sharers.most, tonumber(most) or ${MOST_HOLDS})
   end
-  party.put = function(field, member, ttl)
+  sharers.put = function(field, member, ttl)
     member.ends, member.ttl = math.max(member.ends or 0, ms + ttl), math.max(member.ttl or 0, ttl)
     -- Holds are numbered in the order in which they come; a reserved place has none.
-    member.number = member.number or party.number + 1
+    member.number = member.number or sharers.number + 1
     member.since = member.since or ms
     store(field, member)
-    local was = party.members[field]
-    party.members[field] = member
+    local was = sharers.members[field]
+    sharers.members[field] = member
     if was then
       count()
     else
       count_in(member)
     end
   end
-  party.claim = function(place, mode)
+  sharers.claim = function(place, mode)
     local field = '${CLAIM_FIELD}' .. place
-    party.put(field, {number = 0, mode = mode, since = 0, owner = '', process = '', by = ''}, ${CLAIM_MS})
+    sharers.put(field, {number = 0, mode = mode, since = 0, owner = '', process = '', by = ''}, ${CLAIM_MS})
   end
-  party.drop = function(fields)
+  sharers.drop = function(fields)
     for _, field in ipairs(fields) do
-      party.members[field] = nil
+      sharers.members[field] = nil
     end
     redis.call('HDEL', lock, unpack(fields))
-    party.changed = true
+    sharers.changed = true
     count()
     return 1
   end
-  party.cut = function()
-    for field, member in pairs(party.members) do
+  sharers.cut = function()
+    for field, member in pairs(sharers.members) do
       if member.ends > ms + member.ttl then
         member.ends = ms + member.ttl
         store(field, member)
@@ -106,14 +106,14 @@ local function party_of(lock)
     end
     count()
   end
-  party.keep = function()
-    if party.size == 0 then
+  sharers.keep = function()
+    if sharers.size == 0 then
       redis.call('DEL', lock)
-    elseif party.changed or #party.over > 0 then
-      if #party.over > 0 then
-        redis.call('HDEL', lock, unpack(party.over))
+    elseif sharers.changed or #sharers.over > 0 then
+      if #sharers.over > 0 then
+        redis.call('HDEL', lock, unpack(sharers.over))
       end
-      if redis.pcall('PEXPIRE', lock, party.last - ms) ~= 1 then
+      if redis.pcall('PEXPIRE', lock, sharers.last - ms) ~= 1 then
         -- A user without the right to it must not leave a lock without an expiry.
         redis.call('DEL', lock)
         redis.call('PEXPIRE', lock, 1)
@@ -124,15 +124,15 @@ local function party_of(lock)
   for i = 1, #fields, 2 do
     local ends, number, ttl, since, mode, owner, process, by = string.match(fields[i + 1], '^(%d+) (%d+) (%d+) (%d+) ([RP]%d*) (%S*) (%S*) (.*)$')
     if fields[i] == 'fence' then
-      party.fence = fields[i + 1]
+      sharers.fence = fields[i + 1]
     elseif ends and tonumber(ends) > ms then
-      party.members[fields[i]] = {ends = tonumber(ends), number = tonumber(number), mode = mode, ttl = tonumber(ttl), since = tonumber(since), owner = owner, process = process, by = by}
+      sharers.members[fields[i]] = {ends = tonumber(ends), number = tonumber(number), mode = mode, ttl = tonumber(ttl), since = tonumber(since), owner = owner, process = process, by = by}
     elseif ends then
-      table.insert(party.over, fields[i])
+      table.insert(sharers.over, fields[i])
     end
   end
   count()
-  return party
+  return sharers
 end
 `;
 
@@ -148,34 +148,34 @@ end
 `;
 
 /** Renews a hold that shares its key: sets `reply`. */
-export const RENEW_SHARED_HOLD = `${PARTY}
+export const RENEW_SHARED_HOLD = `${SHARERS}
 local held = redis.pcall('HMGET', lock, 'owner', 'fence')
 if held.err and not string.find(held.err, '^WRONGTYPE') then
   return held
 end
 reply = 0
 if held[1] == '' and held[2] == fence then
-  local party = party_of(lock)
-  local mine = party.members[hold]
+  local sharers = sharers_of(lock)
+  local mine = sharers.members[hold]
   if mine and mine.owner == owner then
     reply = 1
     mine.by = by ~= '' and by or mine.by
     mine.ends = lingers == 1 and 0 or mine.ends
     -- Also where the lease is long enough: WAIT answers for what its connection has written.
-    party.put(hold, mine, ttl)
-    party.keep()
+    sharers.put(hold, mine, ttl)
+    sharers.keep()
   end
 end
 `;
 
 /** Replies with what `INSPECT` finds of a key that several share. */
 export const INSPECT_SHARED = `
-local party = party_of(lock)
-if party.holds == 0 then
+local sharers = sharers_of(lock)
+if sharers.holds == 0 then
   return nil
 end
 local last, most, processes, known = 0, ${MOST_HOLDS}, {}, {}
-for _, member in pairs(party.members) do
+for _, member in pairs(sharers.members) do
   if member.number > 0 then
     last = math.max(last, member.ends)
     most = math.min(most, tonumber(string.sub(member.mode, 2)) or most)
@@ -186,6 +186,6 @@ for _, member in pairs(party.members) do
   end
 end
 local places = redis.call('ZRANGE', queue, 0, -1)
-local shares = party.kind == 'R' and 'read' or most
-return {party.fence, party.holds, last - party.ms, party.first.since, party.first.by, places, processes, shares}
+local shares = sharers.kind == 'R' and 'read' or most
+return {sharers.fence, sharers.holds, last - sharers.ms, sharers.first.since, sharers.first.by, places, processes, shares}
 `;

@@ -1,7 +1,7 @@
 import { MOST_HOLDS } from '../../kit/protocol.js';
 import { answerBusy, ATTEMPT, CHECK_TIME, GIVE_FENCE, HAND_OVER, LEASE_FUNCTIONS, NOW } from './lua.js';
 import { script } from './script.js';
-import { CLAIM_FIELD, PARTY, STORE_FIRST } from './shared-lua.js';
+import { CLAIM_FIELD, SHARERS, STORE_FIRST } from './shared-lua.js';
 
 /**
  * The operations of holds that share their key, where those of write mode do not do. They keep the rules of `scripts`,
@@ -22,7 +22,7 @@ import { CLAIM_FIELD, PARTY, STORE_FIRST } from './shared-lua.js';
 export const ACQUIRE_SHARED = script(
   'acquireShared',
   { ...ATTEMPT, args: [...ATTEMPT.args, 'mode'] },
-  `local party
+  `local sharers
 if redis.call('EXISTS', lock, done, queue) > 0 then
 ${NOW}${HAND_OVER}${LEASE_FUNCTIONS}
   if redis.call('EXISTS', done) == 1 then
@@ -37,35 +37,35 @@ ${NOW}${HAND_OVER}${LEASE_FUNCTIONS}
       return {'lock', now()}
     end
   elseif not turn then
-    party = party_of(lock)
-    local mine = party.members[hold]
+    sharers = sharers_of(lock)
+    local mine = sharers.members[hold]
     if mine and mine.owner == owner then
       mine.by = by ~= '' and by or mine.by
-      party.put(hold, mine, ttl)
-      party.keep()
-      return party.fence .. ' ' .. party.ms
+      sharers.put(hold, mine, ttl)
+      sharers.keep()
+      return sharers.fence .. ' ' .. sharers.ms
     end
-    if party.holds > 0 and party.kind ~= kind then
-      return {party.kind == 'P' and 'semaphore' or 'lock', party.ms}
+    if sharers.holds > 0 and sharers.kind ~= kind then
+      return {sharers.kind == 'P' and 'semaphore' or 'lock', sharers.ms}
     end
     local first = redis.call('ZRANGE', queue, 0, 0)[1]
     if first and first ~= place then
-      turn, party = hand_over(lock, queue, channel, key, place, party)
+      turn, sharers = hand_over(lock, queue, channel, key, place, sharers)
       first = redis.call('ZRANGE', queue, 0, 0)[1]
     end
-    if party then
-      has_room = party.members['${CLAIM_FIELD}' .. place] or party.has_room(mode) and (not first or first == place)
+    if sharers then
+      has_room = sharers.members['${CLAIM_FIELD}' .. place] or sharers.has_room(mode) and (not first or first == place)
     else
       has_room = not first
     end
     has_room = has_room and not turn
   end
-  if not has_room then${answerBusy('last').replace('party.last', `(kind == 'P' and party.least or party.last)`)}  end
+  if not has_room then${answerBusy("(kind == 'P' and sharers.least or sharers.last)")}  end
 end
 ${CHECK_TIME}
 local given
-if party and party.holds > 0 then
-  given = party.fence
+if sharers and sharers.holds > 0 then
+  given = sharers.fence
 else
   local wanted, least = string.format('%.0f', clock), 0
   local fence
@@ -76,14 +76,14 @@ ${GIVE_FENCE}
   given = fence
   clock = clock + fences
 end
-if party then
+if sharers then
   redis.call('HSET', lock, 'fence', given)
-  if party.members['${CLAIM_FIELD}' .. place] then
-    party.drop({'${CLAIM_FIELD}' .. place})
+  if sharers.members['${CLAIM_FIELD}' .. place] then
+    sharers.drop({'${CLAIM_FIELD}' .. place})
   end
   redis.call('ZREM', queue, place)
-  party.put(hold, {mode = mode, owner = owner, process = process, by = by}, tonumber(ttl))
-  party.keep()
+  sharers.put(hold, {mode = mode, owner = owner, process = process, by = by}, tonumber(ttl))
+  sharers.keep()
 else
 ${STORE_FIRST}
 end
@@ -99,26 +99,26 @@ return given .. ' ' .. ms
 export const JOIN_SHARED = script(
   'joinShared',
   { keys: ['lock', 'done'], args: ['owner', 'fence', 'hold', 'process', 'by', 'mode'], numbers: ['ttl', 'latest'] },
-  `${PARTY}
-local party = party_of(lock)
+  `${SHARERS}
+local sharers = sharers_of(lock)
 local is_in = false
-for _, member in pairs(party.members) do
+for _, member in pairs(sharers.members) do
   is_in = is_in or member.owner == owner
 end
-if not is_in or party.fence ~= fence or redis.call('EXISTS', done) == 1 then
+if not is_in or sharers.fence ~= fence or redis.call('EXISTS', done) == 1 then
   return 0
 end
-local mine = party.members[hold]
-if not mine and party.holds >= ${MOST_HOLDS} then
+local mine = sharers.members[hold]
+if not mine and sharers.holds >= ${MOST_HOLDS} then
   return -1
 end
-if not mine and latest > 0 and party.ms > latest then
-  return {party.ms}
+if not mine and latest > 0 and sharers.ms > latest then
+  return {sharers.ms}
 end
 mine = mine or {mode = mode, owner = owner, process = process, by = by}
 mine.by = by ~= '' and by or mine.by
-party.put(hold, mine, ttl)
-party.keep()
+sharers.put(hold, mine, ttl)
+sharers.keep()
 return 1
 `,
 );
@@ -131,11 +131,11 @@ return 1
 export const RELEASE_SHARED = script(
   'releaseShared',
   { keys: ['lock', 'done', 'queue'], args: ['owner', 'hold', 'channel', 'key', 'stays'] },
-  `${PARTY}
-local party = party_of(lock)
-local mine = party.members[hold]
+  `${SHARERS}
+local sharers = sharers_of(lock)
+local mine = sharers.members[hold]
 -- HDEL first: a full server accepts it, and what follows it in the same script.
-local answer = mine and mine.owner == owner and party.drop({hold}) or redis.call('HDEL', lock, '')
+local answer = mine and mine.owner == owner and sharers.drop({hold}) or redis.call('HDEL', lock, '')
 if stays ~= '0' then
   local first = answer == 0 and redis.call('GET', done)
   if first then
@@ -144,10 +144,10 @@ if stays ~= '0' then
   redis.call('SET', done, answer, 'PX', stays)
 end
 if answer == 1 and redis.call('EXISTS', queue) == 0 then
-  party.keep()
+  sharers.keep()
 elseif answer == 1 then
 ${HAND_OVER}
-  hand_over(lock, queue, channel, key, nil, party)
+  hand_over(lock, queue, channel, key, nil, sharers)
 end
 return answer
 `,
