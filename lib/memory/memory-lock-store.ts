@@ -67,7 +67,11 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator, Mes
   }
 
   async acquire(hold: HoldRecord, place?: Place): Promise<AcquireReply> {
-    return answerOf(this.#table.acquire(hold, this.process, place && this.#queued(place)), hold.key);
+    const reply = this.#table.acquire(hold, this.process, place && this.#queued(place));
+    if (reply.otherKind) {
+      throw otherKindOfKey(hold.key, reply.otherKind);
+    }
+    return withRecheck(reply);
   }
 
   async exchange(
@@ -78,7 +82,7 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator, Mes
   ): Promise<{ released: boolean; reply: AcquireReply | Promise<AcquireReply> }> {
     const { released, reply } = this.#table.exchange(hold, next, this.process, this.#queued(place), mayOvertake);
     // The release is carried out, whatever the acquire is answered.
-    return { released, reply: (async () => answerOf(reply, next.key))() };
+    return { released, reply: reply.otherKind ? Promise.reject(otherKindOfKey(next.key, reply.otherKind)) : withRecheck(reply) };
   }
 
   async leave(key: string, name: string): Promise<void> {
@@ -141,11 +145,7 @@ export class MemoryLockStore implements LockStore, Turns, Tickets, Operator, Mes
   }
 }
 
-/** The answer of the store; throws where the key is of the other kind. A place in the queue is notified of its turn. */
-function answerOf(reply: TableReply, key: string): AcquireReply {
-  if (reply.otherKind) {
-    throw otherKindOfKey(key, reply.otherKind);
-  }
-  // No message is lost in one process.
+/** A place in the queue is notified of its turn: no message is lost in one process. */
+function withRecheck(reply: TableReply): AcquireReply {
   return reply.fence === undefined && reply.rank >= 0 ? { ...reply, recheckMs: RECHECK_MS.late } : reply;
 }

@@ -45,6 +45,8 @@ async function newApplication(type: string): Promise<string> {
   await run(join(process.cwd(), 'node_modules/.bin/schematics'), args, { cwd });
   mkdirSync(join(shop, 'node_modules'));
   symlinkSync(process.cwd(), join(shop, 'node_modules/nestjs-distributed-lock'));
+  // The new application's types are those of vitest too, where it is of type esm.
+  symlinkSync(join(process.cwd(), 'test/node_modules/vitest'), join(shop, 'node_modules/vitest'));
   return shop;
 }
 
