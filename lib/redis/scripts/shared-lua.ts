@@ -22,8 +22,8 @@ function textOf(prefix: string): string {
 
 /**
  * `sharers_of(lock)`: those who share a key, as stored, but for what is over by the server's time. Its members, by
- * field, are holds and reserved places; `holds` counts the former, and `size` both. `most` is how many may be in it, by the
- * smallest count, and `kind` is R or P. `first` is the hold that came first; `least` and `last` are the ends of the
+ * field, are holds and reserved places; `holds` counts the former, and `size` both. `most` is how many may be in it, by
+ * the smallest count, and `kind` is R or P. `first` is the hold that came first; `least` and `last` are the ends of the
  * first and the last member.
  *
  * | function | what it does |
