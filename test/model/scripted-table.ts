@@ -28,13 +28,20 @@ local ms = time[1] * 1000 + math.floor(time[2] / 1000)
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local left = redis.call('PTTL', key)
   local fields = redis.call('TYPE', key).ok == 'hash' and redis.call('HGETALL', key) or {}
+  local is_over = false
   for i = 1, #fields, 2 do
-    local ends, rest = string.match(fields[i + 1], '^(%d+)( %d+ %d+ %d+ .*)$')
+    local ends, rest, number = string.match(fields[i + 1], '^(%d+)( (%d+) %d+ %d+ .*)$')
     if ends and tonumber(ends) <= ms then
-      redis.call('HDEL', key, fields[i])
+      is_over = true
+      redis.call('HDEL', key, fields[i], 'order:' .. number)
     elseif ends then
       redis.call('HSET', key, fields[i], string.format('%.0f', ends - ARGV[1]) .. rest)
     end
+  end
+  local counts, least, last, latest = string.match(redis.call('TYPE', key).ok == 'hash' and redis.call('HGET', key, 'summary') or '', '^(%u .*) (%d+) (%d+) (%d+)$')
+  if counts then
+    least = is_over and 0 or least - ARGV[1]
+    redis.call('HSET', key, 'summary', counts .. string.format(' %.0f %.0f %.0f', least, last - ARGV[1], latest - ARGV[1]))
   end
   if left >= 0 then
     redis.call('PEXPIRE', key, left - ARGV[1])
@@ -108,7 +115,9 @@ export class ScriptedTable implements OtherSide {
       this.#client.time(),
     ]);
     const { owner = '', fence, ttl, turn = '', ...others } = lock;
-    const shared = owner === '' ? sharesIn(others, Number(seconds) * 1_000 + Number(us) / 1_000) : [];
+    // A key that was shared may stay for a while after the last lease.
+    const isShared = lock['owner'] === '';
+    const shared = isShared ? sharesIn(others, Number(seconds) * 1_000 + Number(us) / 1_000) : [];
     const sharing = shared.flatMap((share) => (share.owner === '' ? [] : [share.name]));
     return {
       owner,
@@ -120,7 +129,7 @@ export class ScriptedTable implements OtherSide {
         .toSorted(),
       turn,
       queue: queue.flatMap((place, i) => (i % 2 === 0 ? [place + (queue[i + 1]?.endsWith('.5') ? ' polls' : '')] : [])),
-      leftMs: shared.length > 0 ? 0 : Math.max(0, left),
+      leftMs: isShared ? 0 : Math.max(0, left),
       shared: shared.length > 0 ? shared : undefined,
     };
   }

@@ -31,13 +31,13 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
 const DEFECTS_OF_SHARING: readonly (readonly [string, string, string])[] = [
   ['starves a writer by readers that overlap', `and (not first or first == place)`, ''],
   ['wakes one where several fit', `    elseif not mode then\n      return place`, `    elseif mode then\n      sharers.keep()\n      return nil, sharers\n    else\n      return place`], // prettier-ignore
-  ['takes back a permit that an expired owner gives back', `ends and tonumber(ends) > ms`, 'ends'],
-  ['ignores the smallest count', `math.min(sharers.most, tonumber(most) or 1000)\n  end`, `(tonumber(most) or 1000)\n  end`],
-  ['ignores the smallest count of those present', `sharers.most = math.min(sharers.most, tonumber(most) or 1000)`, `sharers.most = tonumber(most) or 1000`], // prettier-ignore
-  ['lengthens the leases of others by a renewal', `    sharers.put(hold, mine, ttl)\n    sharers.keep()\n  end`, `    sharers.put(hold, mine, ttl)\n    for field, member in pairs(sharers.members) do sharers.put(field, member, ttl) end\n    sharers.keep()\n  end`], // prettier-ignore
+  ['takes back a permit that an expired owner gives back', `member and member.ends > ms`, 'member'],
+  ['ignores the smallest count', `math.min(sharers.most, most_of(mode))`, `most_of(mode)`],
+  ['ignores the smallest count of those present', `sharers.most = math.min(sharers.most, most)`, `sharers.most = most`], // prettier-ignore
+  ['lengthens the leases of others by a renewal', `    sharers.put(hold, mine, ttl)\n    sharers.keep()\n  end`, `    sharers.put(hold, mine, ttl)\n    for field, member in pairs(sharers.all()) do sharers.put(field, member, ttl) end\n    sharers.keep()\n  end`], // prettier-ignore
   ['gives each reader a fence of its own', `if sharers and sharers.holds > 0 then\n  given`, `if false then\n  given`],
   ['does not count room that is reserved', `sharers.size < math.min`, `sharers.holds < math.min`],
-  ['lets readers in beside permits', `sharers.kind == kind and sharers.size`, `sharers.size`],
+  ['lets readers in beside permits', `sharers.kind == string.sub(mode, 1, 1) and sharers.size`, `sharers.size`],
   ['lets a writer in beside readers', `  if held[1] or sharers or turn`, `  if held[1] or turn`],
   ['keeps a reservation for ever', `sharers.drop({'claim:' .. place})\n  end\n  redis.call('ZREM'`, `end\n  redis.call('ZREM'`],
   ['believes a clock that was set back', `if member.ends > ms + member.ttl then`, 'if false then'],
@@ -47,6 +47,10 @@ const DEFECTS_OF_SHARING: readonly (readonly [string, string, string])[] = [
     'if member.number > 0 then\n      table.insert(holds',
     'if true then\n      table.insert(holds',
   ],
+  ['believes a summary for ever', 'ms >= sharers.least', 'false'],
+  ['believes the smallest count of one that has left', 'sharers.holds == 0 or sharers.fewest == 0', 'sharers.holds == 0'],
+  ['forgets who came first', 'while sharers.holds > 0 and not', 'while false and not'],
+  ['forgets whose lease became shorter', `    sharers.least = math.min(sharers.least, member.ends)\n    sharers.last = math.max(sharers.last, member.ends)\n    if is_new`, '    if is_new'], // prettier-ignore
   ['joins what has another fence', 'or sharers.fence ~= fence or', 'or'],
 ];
 
@@ -75,7 +79,7 @@ describe('the scripts of the Redis store', () => {
     },
     heard: hear,
   };
-  const sharing: AlikeServer = { ...scripts, shares: true };
+  const sharing: AlikeServer = { ...scripts, shares: true, hurries: true };
   const batches: AlikeServer = {
     hasOwnTime: true,
     async begin(_now, edit) {
@@ -86,7 +90,7 @@ describe('the scripts of the Redis store', () => {
     },
     heard: hear,
   };
-  const sharingBatches: AlikeServer = { ...batches, shares: true };
+  const sharingBatches: AlikeServer = { ...batches, shares: true, hurries: true };
 
   beforeAll(async () => {
     server = await RedisServer.start();

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type { HoldRecord } from '../../core/seam/lock-store.js';
 import { rule, rulesWith, type Rule } from '../rule.js';
 import { changed, eventually, guestOf, listOf, newOwner, type Trial } from '../trial.js';
 
@@ -18,10 +17,15 @@ const AHEAD_MS = 20;
  * Runs `given`, which sets a lease of `ttlMs`. Then expects that the rest of the lease is `ttlMs` less the time that
  * `given` took, as the busy answer to one who is `asking` says it.
  */
-export async function expectLeft(trial: Trial, ttlMs: number, given: () => Promise<void>, asking?: Partial<HoldRecord>): Promise<void> {
+export async function expectLeft(
+  trial: Trial,
+  ttlMs: number,
+  given: () => Promise<void>,
+  read: () => Promise<number> = () => trial.remainingMs(),
+): Promise<void> {
   const givenAt = performance.now();
   await given();
-  const leftMs = await trial.remainingMs(asking);
+  const leftMs = await read();
   const most = trial.ttl(ttlMs);
   const least = most - (performance.now() - givenAt) - trial.ms(SLACK_MS);
   assert.ok(leftMs > least && leftMs <= most + 1, `${leftMs} ms are left, not ${least} to ${most} ms`);

@@ -71,7 +71,7 @@ export interface HoldRecord {
 /** The answer to an acquire while another owner holds the lock, or while the lock is reserved for another process. */
 export interface Busy {
   readonly fence?: undefined;
-  /** The rest of the lease, in milliseconds. */
+  /** The rest of the lease, in milliseconds. To a permit, of the lease that ends first, or less. */
   readonly remainingMs: number;
   /** Who holds the lock; an empty `by` means that nobody is known to. */
   readonly holder: LockHolder;

@@ -175,17 +175,18 @@ export const ATTEMPT = {
 
 /**
  * Answers busy, and queues at `place`. `held` has the stored owner, fence, ttl, since and by; `sharers` is who shares
- * the key. `ends` says in Lua when room is expected: at the end of the last of them, or of the first.
+ * the key. `ends` says in Lua when room is expected: at the end of the last of them, or of the first, or before it.
  */
 export const answerBusy = (ends: string): string => `
     local left, by, since
     if sharers then
       sharers.cut()
-      sharers.keep()
       turn, left = nil, ${ends} - sharers.ms
-      if sharers.first then
-        by, since = sharers.first.by, sharers.first.since
+      local first = sharers.first()
+      if first then
+        by, since = first.by, first.since
       end
+      sharers.keep()
     else
       left, by, since = remaining(lock, held[3] or ${CLAIM_MS}), held[5], held[4]
     end
@@ -215,6 +216,9 @@ if latest > 0 and ms > latest then
   return {ms}
 end
 `;
+
+/** When the last of those who share a key leaves at the latest: a summary may have a later time. */
+export const LAST_END = 'sharers.all() and sharers.last';
 
 /**
  * An attempt; returns its reply. `turn` is set where the caller has just emptied the lock, and takes it before the
@@ -252,7 +256,7 @@ ${NOW}${HAND_OVER}${LEASE_FUNCTIONS}
     lengthen(lock, ttl + 0, held[3])
     return held[2] .. ' ' .. now()
   end
-  if held[1] or sharers or turn and (turn ~= place or turn == '') then${answerBusy('sharers.last')}  end
+  if held[1] or sharers or turn and (turn ~= place or turn == '') then${answerBusy(`(${LAST_END})`)}  end
 end
 ${CHECK_TIME}local wanted, least = string.format('%.0f', clock), 0
 ${GIVE_FENCE}

@@ -191,7 +191,7 @@ local left = redis.call('ZREM', queue, place)
 local turn, owner = unpack(redis.call('HMGET', lock, 'turn', 'owner'))
 if owner == '' then
   local sharers = sharers_of(lock)
-  local claim = left == 0 and sharers.members['${CLAIM_FIELD}' .. place]
+  local claim = left == 0 and sharers.get('${CLAIM_FIELD}' .. place)
   if claim then
     sharers.drop({'${CLAIM_FIELD}' .. place})
   end
@@ -261,7 +261,7 @@ local processes, sharers = {}, nil
 if redis.call('HGET', lock, 'owner') == '' then
   sharers = sharers_of(lock)
   local holds = {}
-  for field, member in pairs(sharers.members) do
+  for field, member in pairs(sharers.all()) do
     if member.number > 0 then
       table.insert(holds, field)
       processes[member.process] = true

@@ -1,5 +1,5 @@
 import { MOST_HOLDS } from '../../kit/protocol.js';
-import { answerBusy, ATTEMPT, CHECK_TIME, GIVE_FENCE, HAND_OVER, LEASE_FUNCTIONS, NOW } from './lua.js';
+import { answerBusy, ATTEMPT, CHECK_TIME, GIVE_FENCE, HAND_OVER, LAST_END, LEASE_FUNCTIONS, NOW } from './lua.js';
 import { script } from './script.js';
 import { CLAIM_FIELD, SHARERS, STORE_FIRST } from './shared-lua.js';
 
@@ -38,7 +38,7 @@ ${NOW}${HAND_OVER}${LEASE_FUNCTIONS}
     end
   elseif not turn then
     sharers = sharers_of(lock)
-    local mine = sharers.members[hold]
+    local mine = sharers.get(hold)
     if mine and mine.owner == owner then
       mine.by = by ~= '' and by or mine.by
       sharers.put(hold, mine, ttl)
@@ -54,13 +54,13 @@ ${NOW}${HAND_OVER}${LEASE_FUNCTIONS}
       first = redis.call('ZRANGE', queue, 0, 0)[1]
     end
     if sharers then
-      has_room = sharers.members['${CLAIM_FIELD}' .. place] or sharers.has_room(mode) and (not first or first == place)
+      has_room = sharers.get('${CLAIM_FIELD}' .. place) or sharers.has_room(mode) and (not first or first == place)
     else
       has_room = not first
     end
     has_room = has_room and not turn
   end
-  if not has_room then${answerBusy("(kind == 'P' and sharers.least or sharers.last)")}  end
+  if not has_room then${answerBusy(`(kind == 'P' and sharers.least or ${LAST_END})`)}  end
 end
 ${CHECK_TIME}
 local given
@@ -78,7 +78,7 @@ ${GIVE_FENCE}
 end
 if sharers then
   redis.call('HSET', lock, 'fence', given)
-  if sharers.members['${CLAIM_FIELD}' .. place] then
+  if sharers.get('${CLAIM_FIELD}' .. place) then
     sharers.drop({'${CLAIM_FIELD}' .. place})
   end
   redis.call('ZREM', queue, place)
@@ -102,13 +102,13 @@ export const JOIN_SHARED = script(
   `${SHARERS}
 local sharers = sharers_of(lock)
 local is_in = false
-for _, member in pairs(sharers.members) do
+for _, member in pairs(sharers.all()) do
   is_in = is_in or member.owner == owner
 end
 if not is_in or sharers.fence ~= fence or redis.call('EXISTS', done) == 1 then
   return 0
 end
-local mine = sharers.members[hold]
+local mine = sharers.get(hold)
 if not mine and sharers.holds >= ${MOST_HOLDS} then
   return -1
 end
@@ -133,7 +133,7 @@ export const RELEASE_SHARED = script(
   { keys: ['lock', 'done', 'queue'], args: ['owner', 'hold', 'channel', 'key', 'stays'] },
   `${SHARERS}
 local sharers = sharers_of(lock)
-local mine = sharers.members[hold]
+local mine = sharers.get(hold)
 -- HDEL first: a full server accepts it, and what follows it in the same script.
 local answer = mine and mine.owner == owner and sharers.drop({hold}) or redis.call('HDEL', lock, '')
 if stays ~= '0' then

@@ -115,6 +115,18 @@ function defectsOf({ who, shares }: Kind): Readonly<Record<string, Defect>> {
         };
       },
     },
+    'comes in again in name only': {
+      rule: 'that asks again when its lease is over is in again',
+      change: (store) => {
+        const { acquire, seen } = seenBy(store);
+        return {
+          acquire: async (hold, place) => {
+            const mine = seen.get(hold.id);
+            return isMine(hold) && mine ? { fence: mine.fence } : acquire(hold, place);
+          },
+        };
+      },
+    },
     'has no longer lease by its renewal': {
       rule: 'has a longer lease by a renewal or by asking again',
       change: (store) => mapMine(store, (hold) => ({ ...hold, ttlMs: 1 })),

@@ -64,8 +64,7 @@ export const PERMIT_RULES: readonly Rule[] = [
   }),
 
   permitRule('a busy answer says when the next permit is over at the latest', { needs: ['expiry'], withinMs: 2_500 }, async (trial) => {
-    await expectLeft(trial, 3_000, async () => void (await twoOf(trial, 2, { ttlMs: trial.ttl(9_000) }, { ttlMs: trial.ttl(3_000) })), {
-      shares: 2,
-    });
+    const given = async (): Promise<void> => void (await twoOf(trial, 2, { ttlMs: trial.ttl(9_000) }, { ttlMs: trial.ttl(3_000) }));
+    await expectLeft(trial, 3_000, given, async () => trial.remainingMs({ shares: 2 }));
   }),
 ];
