@@ -1,4 +1,5 @@
 import { checkOptions, wrongOption } from '../core/words/check-options.js';
+import { parseCall, type LockMode } from '../core/words/call-options.js';
 import { parseDuration, type Duration } from '../core/words/duration.js';
 import { LockConfigurationError, type LostReason } from '../core/words/errors.js';
 import { checkKey } from '../core/words/lock-key.js';
@@ -46,6 +47,13 @@ export interface HoldElsewhereOptions extends OfStore {
    * released.
    */
   ttl?: Duration | undefined;
+  /** `'read'`: it reads, beside other readers. Default: `'write'`. */
+  mode?: LockMode | undefined;
+  /**
+   * It has a permit of a semaphore, which as far as it knows has so many. The smallest count rules: with `permits: 1`
+   * all are taken.
+   */
+  permits?: number | undefined;
 }
 
 /** A lock that another process has, as far as the code under test can see. */
@@ -95,15 +103,17 @@ export class LockTesting implements LockTestController {
   }
 
   /**
-   * Another process has the lock from here on. Rejects with a `LockNotAcquiredError` where the lock is taken, and with
-   * a `LockConfigurationError` for a store that is unknown.
+   * Another process has the lock, or a permit, from here on. Rejects with a `LockNotAcquiredError` where the lock is
+   * taken, and with a `LockConfigurationError` for a store that is unknown.
    */
   async holdElsewhere(key: string, options: HoldElsewhereOptions = {}): Promise<LockElsewhere> {
     const site = 'LockTesting.holdElsewhere';
-    checkOptions(site, options, { store: true, ttl: true });
+    checkOptions(site, options, { store: true, ttl: true, ...('permits' in options ? { permits: true } : { mode: true }) });
+    const { ttl, ...how } = options;
+    const { shares } = parseCall(how, { ttlMs: 0, waitMs: 0, maxHoldMs: Infinity }, site);
     const store = this.#storeOf(options.store, site);
-    const ttlMs = options.ttl === undefined ? undefined : parseDuration(options.ttl, 'ttl', 1, site);
-    const hold = await store.holdElsewhere(checkKey(key, site), ttlMs);
+    const ttlMs = ttl === undefined ? undefined : parseDuration(ttl, 'ttl', 1, site);
+    const hold = await store.holdElsewhere(checkKey(key, site), shares, ttlMs);
     const release = (): Promise<void> => {
       clearTimeout(timer);
       return store.releaseElsewhere(hold);

@@ -1,7 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { LockConfigurationError, LockNotAcquiredError, LockStoreError, type LostReason } from '../core/words/errors.js';
 import { LONGEST_COMMAND_MS, pause } from '../core/seam/time.js';
-import type { AcquireReply, ForcedListener, FoundLock, HoldRecord, Place, StoredLock, TurnListener } from '../core/seam/lock-store.js';
+import type {
+  AcquireReply,
+  ForcedListener,
+  FoundLock,
+  HoldRecord,
+  Place,
+  Shares,
+  StoredLock,
+  TurnListener,
+} from '../core/seam/lock-store.js';
 import type { StoreHealth } from '../core/words/lock-health.js';
 import { MemoryLockStore } from '../memory/memory-lock-store.js';
 
@@ -43,13 +52,14 @@ export class TestStore extends MemoryLockStore {
   }
 
   /** Acquires for another process. Rejects with a `LockNotAcquiredError` where the lock is taken. */
-  async holdElsewhere(key: string, ttlMs = ENDLESS_MS): Promise<HoldRecord> {
+  async holdElsewhere(key: string, shares: Shares | undefined, ttlMs = ENDLESS_MS): Promise<HoldRecord> {
     const hold: HoldRecord = {
       key,
       owner: randomUUID(),
       id: randomUUID(),
       fence: 0,
       fences: 1,
+      shares,
       ttlMs,
       limitMs: LONGEST_COMMAND_MS,
       lingering: false,

@@ -47,11 +47,11 @@ export class Progress {
     return boundOf(this.#scope, this.#scope.faults);
   }
 
-  /** Throws where a state leads nowhere. */
-  check(from: State): void {
+  /** Throws where a state, of that digest, leads nowhere. */
+  check(from: State, digest: number): void {
     const after: Step[] = [];
     try {
-      this.#run(from, after);
+      this.#run(from, digest, after);
     } catch (error) {
       if (error instanceof Violation) {
         error.after = after;
@@ -60,13 +60,12 @@ export class Progress {
     }
   }
 
-  #run(from: State, after: Step[]): void {
+  #run(from: State, digestOfFrom: number, after: Step[]): void {
     const boundMs = boundOf(this.#scope, this.#scope.faults - from.faultsLeft);
     const passed: { readonly digest: number; readonly now: number }[] = [];
     let state = from;
     let leftMs = 0;
-    for (;;) {
-      const digest = digestOf(encode(state));
+    for (let digest = digestOfFrom; ; digest = digestOf(encode(state))) {
       const known = this.#known.get(digest);
       if (known !== undefined) {
         leftMs = known;

@@ -5,7 +5,7 @@ const TABLE = 'lib/kit/lock-table.ts';
 const KEY = 'lib/kit/key-state.ts';
 const SHARED = 'lib/kit/shared-holds.ts';
 
-interface DefectOfSharing {
+export interface DefectInScope {
   readonly defect: string;
   readonly scope: ScopeName;
   /** Changes of the scope, so that the defect shows sooner. */
@@ -14,7 +14,7 @@ interface DefectOfSharing {
 }
 
 /** Each is a fall that readers and semaphores of other libraries have had, or one beside it. */
-export const DEFECTS_OF_SHARING: readonly DefectOfSharing[] = [
+export const DEFECTS_OF_SHARING: readonly DefectInScope[] = [
   {
     defect: 'readers that overlap starve a writer: a newcomer does not look at the queue',
     scope: 'readers',

@@ -8,9 +8,9 @@ import { SCOPES } from './scope.js';
 import { Server } from './server.js';
 
 /** `npm run explore` looks at more. */
-const MOST_STATES = 12_000;
+const MOST_STATES = 5_000;
 /** Every defect shows within so many. */
-const MOST_STATES_OF_DEFECTS = 100_000;
+const MOST_STATES_OF_DEFECTS = 30_000;
 
 describe('the lock table', () => {
   afterAll(() => stop());

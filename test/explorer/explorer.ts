@@ -56,10 +56,11 @@ export function explore(scope: Scope, server: Server, mostStates: number): Explo
         try {
           move.run(reached);
           checkState(reached);
-          if (!seen.add(digestOf(encode(reached)), number, choice)) {
+          const digest = digestOf(encode(reached));
+          if (!seen.add(digest, number, choice)) {
             continue;
           }
-          progress.check(reached);
+          progress.check(reached, digest);
         } catch (error) {
           if (!(error instanceof Violation)) {
             throw error;

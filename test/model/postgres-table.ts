@@ -29,10 +29,15 @@ CREATE OR REPLACE FUNCTION SCHEMA.test_clock() RETURNS timestamptz LANGUAGE sql 
 AS $$ SELECT to_timestamp(current_setting('test.now_ms')::float8 / 1000) $$;
 `;
 
+const EMPTY = 'DELETE FROM SCHEMA.lease; DELETE FROM SCHEMA.done; DELETE FROM SCHEMA.shared;';
+
 const EXPIRE = `
 SELECT SCHEMA.keep(SCHEMA.locked(key)) FROM SCHEMA.lease WHERE key <> '${LOCKED_ROW}';
 DELETE FROM SCHEMA.done WHERE ends <= SCHEMA.test_clock();
 `;
+
+/** The functions that a session has made last: the server plans anew whatever is made anew. */
+const MADE = new WeakMap<Client, string>();
 
 /** The functions of the PostgreSQL store with the operations of a lock table, and with a clock of the test's own. */
 export class PostgresTable implements OtherSide {
@@ -53,10 +58,12 @@ export class PostgresTable implements OtherSide {
    * of a batch.
    */
   static async begin(client: Client, now: number, edit: (source: string) => string, another?: Client): Promise<PostgresTable> {
-    const functions = FUNCTIONS.map((source) => edit(source).replaceAll('clock_timestamp()', 'SCHEMA.test_clock()'));
+    const functions = FUNCTIONS.map((source) => edit(source).replaceAll('clock_timestamp()', 'SCHEMA.test_clock()')).join('\n');
     const table = new PostgresTable(client, another !== undefined, now);
     await another?.query('ROLLBACK');
-    await client.query(qualified(['TRUNCATE SCHEMA.lease, SCHEMA.done, SCHEMA.shared;', CLOCK, ...functions].join('\n'), SCHEMA));
+    const isMade = MADE.get(client) === functions;
+    await client.query(qualified(isMade ? EMPTY : [EMPTY, CLOCK, functions].join('\n'), SCHEMA));
+    MADE.set(client, functions);
     await table.elapse(0);
     if (another) {
       await client.query(`INSERT INTO "${SCHEMA}".lease (key, ends) VALUES ($1, 'epoch')`, [LOCKED_ROW]);

@@ -166,6 +166,22 @@ export function sharingSuite(place: () => StorePlace): void {
       expect(room.broken).toBe(0);
     });
 
+    test('lets another process in by the ticket of a reader, before a writer that waits, until the reader has left', async () => {
+      const key = newKey();
+      const reader = await one.acquire(key, { mode: 'read' });
+      const ticket = reader.makeTicket();
+      const writes = one.withLock(key, () => 'wrote');
+      await until('the writer waits', async () => (await other.operations.inspect(key))?.waiters.length === 1);
+      const guest = await other.acquire(key, { mode: 'read', ticket });
+      expect([guest.fence, (await other.operations.inspect(key))?.holds]).toEqual([reader.fence, 2]);
+      await expect(other.withLock(key, { ticket }, () => 'ran')).rejects.toMatchObject(saying('the ticket of a call that only reads'));
+      await reader.release();
+      expect(guest.isHeld()).toBe(true);
+      await guest.release();
+      expect(await writes).toBe('wrote');
+      await expect(other.withLock(key, { mode: 'read', ticket }, () => 'ran')).rejects.toMatchObject({ code: 'LOCK_LOST' });
+    });
+
     test('tells of a forced release, each of the readers', async () => {
       const key = newKey();
       const held = await Promise.all([one.acquire(key, { mode: 'read' }), other.acquire(key, { mode: 'read' })]);

@@ -156,6 +156,32 @@ describe('holdElsewhere()', () => {
     await app.close();
   });
 
+  test('reads beside readers, and keeps writers out', async () => {
+    const app = await boot();
+    const [control, locks] = [app.get(LockTesting), app.get(LockService)];
+    const elsewhere = await control.holdElsewhere('k', { mode: 'read' });
+    expect(await locks.withLock('k', { mode: 'read', wait: 0 }, () => 'in')).toBe('in');
+    expect(await locks.tryAcquire('k')).toBeNull();
+    await elsewhere.release();
+    expect(await locks.withLock('k', { wait: 0 }, () => 'in')).toBe('in');
+    await app.close();
+  });
+
+  test('takes permits, of which the smallest count rules, until they are given back or their time is over', async () => {
+    const app = await boot();
+    const [control, locks] = [app.get(LockTesting), app.get(LockService)];
+    const elsewhere = await control.holdElsewhere('k', { permits: 2 });
+    await control.holdElsewhere('k', { permits: 2, ttl: '10m' });
+    expect(await locks.tryAcquirePermit('k', 2)).toBeNull();
+    await elsewhere.release();
+    await locks.withPermit('k', 2, { wait: 0 }, () => undefined);
+    await control.lose('k');
+    await using full = await control.holdElsewhere('k', { permits: 1 });
+    expect(full).toBeDefined();
+    await expect(locks.withPermit('k', 50, { wait: 0 }, () => 'in')).rejects.toMatchObject({ status: 429, permits: 50 });
+    await app.close();
+  });
+
   test('holds in the store that it names alone', async () => {
     const app = await boot();
     const locks = app.get(LockService);
@@ -232,6 +258,9 @@ describe('what cannot be meant is refused with the next step', () => {
       /no store 'others'\. The stores are: default, reports/,
     ],
     ['an empty key', (control) => control.holdElsewhere(''), /empty/],
+    ['a count that is none', (control) => control.holdElsewhere('k', { permits: 0 }), /permits is 0/],
+    ['a mode that is none', (control) => control.holdElsewhere('k', { mode: 'reads' as never }), /mode is 'reads'/],
+    ['a count and a mode', (control) => control.holdElsewhere('k', { permits: 2, mode: 'read' }), /mode/],
     [
       'an option that is unknown',
       async (control) => control.storeAway({ as: 'gone' as never }),

@@ -39,7 +39,7 @@ interface DeadlockSearchParts {
 /**
  * Finds calls of several processes that wait for each other: edge chasing for the AND model (Chandy, Misra, Haas:
  * Distributed deadlock detection, 1983). Only a call that is inside a lock and has waited for another one for a second
- * sends probes.
+ * sends probes. A writer waits for all readers, and a permit is waited for where one holder has it.
  *
  * A cycle that a probe has found may have been none: its edges were seen one after the other. So the probe goes around
  * once more. A wait and a hold that are the same in both laps lasted all the while between the laps, so all of them
@@ -160,7 +160,9 @@ export class DeadlockSearch {
     this.#chases++;
     try {
       const stored = await this.#parts.inspect(key);
-      for (const process of stored?.processes ?? []) {
+      // A permit is free when any of its holders leaves: of several, none is surely waited for.
+      const isWaitedFor = typeof stored?.shares !== 'number' || stored.holds === 1;
+      for (const process of isWaitedFor ? (stored?.processes ?? []) : []) {
         messenger.send({ ...probe, key, fence: (stored as StoredLock).fence }, process);
       }
     } catch {
