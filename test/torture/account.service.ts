@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { currentLock, DistributedLock, LockService, type Lock } from 'nestjs-distributed-lock';
+import { currentLock, DistributedLock, LockService, type Lock, type LockMode } from 'nestjs-distributed-lock';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Attempt } from './attempt.js';
 import { NESTED_LEASES } from './faults.js';
@@ -8,7 +8,7 @@ import type { Random } from '../support/random.js';
 import type { Registers } from './registers.js';
 
 /** Lets a lock's ticket be used in another process; resolves when that one has left, or after a while. */
-export type Lend = (key: string, owner: string, ticket: string) => Promise<void>;
+export type Lend = (key: string, owner: string, ticket: string, mode?: LockMode) => Promise<void>;
 
 /** The work of the workers with locks. Each method is one way to use the library. */
 @Injectable()
@@ -149,10 +149,10 @@ export class AccountService {
   }
 
   /** Enters another process's lock, and works beside its holder. */
-  async borrow(key: string, owner: string, ticket: string): Promise<void> {
-    await Attempt.run(this.history, [key], owner, (attempt) =>
-      this.locks.withLock(key, { ticket }, (lock) => attempt.inside(lock, () => this.#work(lock, attempt))),
-    );
+  async borrow(key: string, owner: string, ticket: string, mode: LockMode): Promise<void> {
+    const call = (attempt: Attempt): Promise<void> =>
+      this.locks.withLock(key, { ticket, mode }, (lock) => attempt.inside(lock, () => this.#work(lock, attempt)));
+    await Attempt.run(this.history, [key], owner, call, mode === 'read' ? { shares: mode } : {});
   }
 
   #try(keys: readonly string[], call: (attempt: Attempt) => Promise<unknown>, waitMs?: number): Promise<void> {

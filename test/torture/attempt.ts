@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { isLockError, type Lock, type LockLostError } from 'nestjs-distributed-lock';
+import { isLockError, type Lock, type LockLostError, type Permit } from 'nestjs-distributed-lock';
+import type { Shares } from '../../lib/core/words/call-options.js';
 import { now, type HistoryFile } from './history.js';
 
 /** How often a body that goes on writes down that it trusts its lease, in milliseconds. */
@@ -10,7 +11,10 @@ interface Details {
   readonly waitMs?: number | undefined;
   /** Its lease is not renewed. */
   readonly isFixed?: boolean;
+  readonly shares?: Shares;
 }
+
+type Held = Lock | Permit;
 
 /** One locked call as the history sees it: asked for, entered, ended, settled. */
 export class Attempt {
@@ -50,12 +54,13 @@ export class Attempt {
   }
 
   /** The body of a locked call. */
-  async inside<T>(lock: Lock, body: () => Promise<T>): Promise<T> {
+  async inside<T>(lock: Held, body: () => Promise<T>): Promise<T> {
     this.#entered = true;
     for (const [at, key] of this.keys.entries()) {
       const t = now();
       const deadline = t + lock.remainingMs();
-      this.#history.write({ op: this.#op, phase: 'ok', ...this.#subject(at), t: now(), fence: lock.fenceOf(key), deadline });
+      const fence = 'fenceOf' in lock ? lock.fenceOf(key) : undefined;
+      this.#history.write({ op: this.#op, phase: 'ok', ...this.#subject(at), t: now(), fence, deadline });
     }
     lock.signal.addEventListener('abort', () => this.#notified(lock), { once: true });
     if (lock.signal.aborted) {
@@ -72,7 +77,7 @@ export class Attempt {
   }
 
   /** Writes down that the lock is held, if it is. The time is read first: what is held later was held then. */
-  trust(lock: Lock): void {
+  trust(lock: Held): void {
     const t = now();
     const remainingMs = lock.remainingMs();
     if (remainingMs > 0) {
@@ -81,7 +86,7 @@ export class Attempt {
   }
 
   /** A leader that is asked to end has its lock until then. */
-  #notified(lock: Lock): void {
+  #notified(lock: Held): void {
     const loss = lock.signal.reason as LockLostError;
     if (loss.reason !== 'shutdown' || !lock.isHeld()) {
       this.tellLoss(outcomeOf(loss));

@@ -8,6 +8,7 @@ import { checkLeaders } from './checks/leaders';
 import { checkLiveness, hasLongerLease } from './checks/liveness';
 import { checkOrder } from './checks/order';
 import { checkOverlap } from './checks/overlap';
+import { checkPermits } from './checks/permits';
 import { checkRegisters, controlOf } from './checks/registers';
 import { checkTickets } from './checks/tickets';
 import { entriesOf } from './entry';
@@ -33,6 +34,7 @@ interface Call {
   readonly outcome?: string;
   readonly waitMs?: number;
   readonly isFixed?: boolean;
+  readonly shares?: 'read' | number;
 }
 
 let calls = 0;
@@ -50,11 +52,13 @@ function call({
   outcome = 'returned',
   waitMs,
   isFixed,
+  shares,
 }: Call): HistoryEvent[] {
   const subject = { process, key: 'k', owner: owner ?? `owner ${++calls}`, hold: `hold ${++calls}` };
-  const events: HistoryEvent[] = [{ ...subject, op, phase: 'invoke', t: asked, waitMs, isFixed }];
+  const events: HistoryEvent[] = [{ ...subject, op, phase: 'invoke', t: asked, waitMs, isFixed, shares }];
   if (entered !== undefined) {
-    events.push({ ...subject, op, phase: 'ok', t: entered, fence, deadline: trusted ?? entered + LEASE_MS });
+    const told = typeof shares === 'number' ? undefined : fence;
+    events.push({ ...subject, op, phase: 'ok', t: entered, fence: told, deadline: trusted ?? entered + LEASE_MS });
   }
   if (left !== undefined) {
     events.push({ ...subject, op: 'release', phase: 'invoke', t: left }, { ...subject, op: 'release', phase: 'ok', t: left + 1, outcome });
@@ -171,6 +175,155 @@ describe('fences rise', () => {
     expect(texts(checkFences(evidenceOf(call(first), call({ ...later, fence: 5 }))))).toContain('fence 5 of "k" was given twice');
     const entry = call({ process: 'w2.1', owner: 'o', op: 'enter', asked: 20, entered: 30, left: 90, fence: 6 });
     expect(texts(checkFences(evidenceOf(call({ ...first, owner: 'o' }), entry)))).toEqual([expect.stringMatching(/entered at fence 6/)]);
+  });
+});
+
+describe('readers', () => {
+  const reader = (more: Partial<Call>): HistoryEvent[] => call({ ...first, shares: 'read', ...more });
+  const writer = (more: Partial<Call>): HistoryEvent[] => call({ process: 'w2.1', asked: 0, entered: 90, left: 200, fence: 6, ...more });
+  const read = (evidence: Evidence): string[] => [...texts(checkOverlap(evidence)), ...texts(checkFences(evidence))];
+
+  test('are in a key together at one fence, and one after the other at a higher one', () => {
+    const beside = reader({ process: 'w2.1', asked: 20, entered: 30, left: 300 });
+    const later = reader({ process: 'w2.1', asked: 400, entered: 410, left: 500, fence: 7 });
+    const written = writer({ asked: 20, entered: 310, left: 320 });
+    expect(read(evidenceOf(reader({}), beside, written, later))).toEqual([]);
+  });
+
+  test('beside a writer are found, whichever of them came first', () => {
+    expect(read(evidenceOf(reader({}), writer({})))).toEqual([expect.stringMatching(/w1.1, which reads, at fence 5 and w2.1 at fence 6/)]);
+    expect(read(evidenceOf(writer({ entered: 10, fence: 4 }), reader({ entered: 90 })))).toHaveLength(1);
+    expect(read(evidenceOf(reader({}), writer({}), fault('force', 'k', 85)))).toEqual([]);
+    expect(read(evidenceOf(reader({ trusted: 80 }), writer({})))).toEqual([]);
+  });
+
+  test('that are in together at two fences are found', () => {
+    const beside = reader({ process: 'w2.1', asked: 0, entered: 90, left: 300, fence: 6 });
+    expect(read(evidenceOf(reader({}), beside))).toEqual(['two readers of "k" were in at once, at fences 5 and 6']);
+    expect(read(evidenceOf(reader({}), beside, fault('flush', 'servers', 85)))).toEqual([]);
+  });
+
+  test('with the fence of a writer, with a lower one than those before, or above a later writer are found', () => {
+    const written = { asked: 200, entered: 210, left: 220 };
+    expect(read(evidenceOf(reader({}), writer({ ...written, fence: 5 })))).toContain('fence 5 of "k" was given twice');
+    expect(read(evidenceOf(reader({}), writer({ ...written, fence: 4 })))).toEqual(['fence 4 of "k" came after 5']);
+    expect(read(evidenceOf(writer({ entered: 10, left: 90, fence: 6 }), reader({ asked: 200, entered: 210, left: 220 })))).toEqual([
+      'fence 5 of "k" came after 6',
+    ]);
+    expect(read(evidenceOf(reader({}), reader({ process: 'w2.1', asked: 200, entered: 210, left: 220, fence: 4 })))).toEqual([
+      'fence 4 of "k" came after 5',
+    ]);
+  });
+
+  test('that a writer overtook are notified', () => {
+    const lost = reader({ left: 1_550, trusted: 1_540, outcome: 'LOCK_LOST expired' });
+    const next = writer({ entered: 1_500, left: 1_600 });
+    expect(texts(checkHonesty(evidenceOf(lost, next, fault('pause', 'w1', 100, 1_540))))).toEqual([]);
+    expect(texts(checkHonesty(evidenceOf(reader({ left: 1_550 }), next, fault('pause', 'w1', 100, 1_540))))).toHaveLength(1);
+    expect(
+      texts(checkHonesty(evidenceOf(reader({ left: 1_550 }), reader({ process: 'w2.1', asked: 0, entered: 90, left: 2_000 })))),
+    ).toEqual([]);
+  });
+
+  test('that wait while only readers are in, and nobody waits to write, are found', () => {
+    const waiting = { process: 'w2.1', asked: 0, trusted: 6_000, outcome: 'LOCK_NOT_ACQUIRED busy' };
+    const beside = reader({ left: 6_500 });
+    expect(texts(checkLiveness(evidenceOf(call({ ...waiting, shares: 'read' }), beside)))).toEqual([
+      expect.stringMatching(/waited for "k" while it was free for 6000 ms/),
+    ]);
+    expect(texts(checkLiveness(evidenceOf(call(waiting), beside)))).toEqual([]);
+    const writes = call({ ...waiting, process: 'w3.1' });
+    expect(texts(checkLiveness(evidenceOf(call({ ...waiting, shares: 'read' }), beside, writes)))).toEqual([]);
+    const written = call({ ...first, left: 6_500 });
+    expect(texts(checkLiveness(evidenceOf(call({ ...waiting, shares: 'read' }), written)))).toEqual([]);
+  });
+
+  test('that starve a writer are found, and a writer that lets those in together go first is not', () => {
+    const waiting = call({ process: 'w2.1', asked: 0, entered: 3_000, left: 3_010, fence: 9 });
+    const others = (count: number, shared = true): HistoryEvent[][] =>
+      Array.from({ length: count }, (_, at) =>
+        reader({ asked: 500 + 10 * at, entered: 505 + 10 * at, left: 530 + 10 * at, fence: shared ? 5 : 5 + at }),
+      );
+    expect(texts(checkOrder(evidenceOf(waiting, ...others(16))))).toEqual([]);
+    expect(texts(checkOrder(evidenceOf(waiting, ...others(17))))).toEqual([expect.stringMatching(/had it 17 times first/)]);
+    const reads = reader({ process: 'w2.1', asked: 0, entered: 3_000, left: 3_010, fence: 90 });
+    expect(texts(checkOrder(evidenceOf(reads, ...others(40))))).toEqual([]);
+    expect(texts(checkOrder(evidenceOf(reads, ...others(40, false))))).toEqual([expect.stringMatching(/had it 40 times first/)]);
+  });
+
+  test('share the lock of their process: a ticket of one enters it while another is in', () => {
+    const holder = reader({ owner: 'o' });
+    const guest = reader({ process: 'w2.1', owner: 'o', op: 'enter', asked: 200, entered: 210, left: 220 });
+    expect(texts(checkTickets(evidenceOf(holder, guest)))).toEqual(['w2.1 entered "k" at fence 5 when its lock had ended']);
+    expect(texts(checkTickets(evidenceOf(holder, guest, reader({ asked: 20, entered: 30, left: 300 }))))).toEqual([]);
+    expect(texts(checkTickets(evidenceOf(holder, guest, reader({ process: 'w3.1', asked: 20, entered: 30, left: 300 }))))).toHaveLength(1);
+  });
+});
+
+describe('no permit too many', () => {
+  const permit = (shares: number, entered: number, left: number, more: Partial<Call> = {}): HistoryEvent[] =>
+    call({ asked: 0, entered, left, shares, ...more });
+  const two = [permit(2, 10, 500), permit(2, 20, 500, { process: 'w2.1' })];
+  const third = permit(2, 30, 500, { process: 'w3.1' });
+  const judged = (...events: HistoryEvent[][]): string[] => texts(checkPermits(evidenceOf(...events)));
+
+  test('as many as there are is fine, and one more is found', () => {
+    expect(judged(...two)).toEqual([]);
+    expect(judged(...two, permit(2, 501, 600))).toEqual([]);
+    expect(judged(...two, third)).toEqual(['3 permits of "k" were trusted at once, and one of them is of 2']);
+    expect(checkPermits(evidenceOf(...two)).seen).toBe('2 permits, which filled their semaphore 1 times');
+  });
+
+  test('the smallest count of those that are in counts, be it that of the last or of another one', () => {
+    const five = [10, 20, 30].map((entered) => permit(5, entered, 500));
+    expect(judged(...five)).toEqual([]);
+    expect(judged(...five, permit(3, 40, 500))).toEqual([expect.stringMatching(/^4 permits .* one of them is of 3/)]);
+    expect(judged(permit(3, 5, 500), ...five)).toHaveLength(1);
+    // One of a small count that has left counts no more.
+    expect(judged(permit(3, 5, 25), ...five)).toEqual([]);
+  });
+
+  test('one whose lease has ended leaves room, and its late release leaves none besides', () => {
+    const over = permit(2, 10, 2_000, { trusted: 1_010 });
+    const inTime = [permit(2, 900, 3_000, { trusted: 4_000 }), permit(2, 1_020, 3_000, { process: 'w2.1', trusted: 4_000 })];
+    expect(judged(over, ...inTime)).toEqual([]);
+    expect(judged(over, ...inTime, permit(2, 2_010, 2_100, { process: 'w3.1' }))).toEqual([expect.stringMatching(/^3 permits/)]);
+  });
+
+  test('a nested call takes no permit, and a permit that was taken by force leaves room', () => {
+    const nested = permit(2, 15, 400, { owner: 'o', op: 'enter' });
+    expect(judged(permit(2, 10, 500, { owner: 'o' }), nested, permit(2, 20, 500))).toEqual([]);
+    expect(judged(...two, third, fault('force', 'k', 25, 26, { fence: 5 }))).toEqual([]);
+    expect(judged(...two, third, fault('force', 'k', 25, 26, { outcome: 'nothing' }))).toHaveLength(1);
+    expect(judged(...two, third, fault('force', 'another', 25, 26, { fence: 5 }))).toHaveLength(1);
+  });
+
+  test('has no fence: none is missed, and a loss needs a cause all the same', () => {
+    expect(texts(checkFences(evidenceOf(...two)))).toEqual([]);
+    const lost = permit(2, 10, 1_550, { trusted: 1_540, outcome: 'LOCK_LOST expired' });
+    expect(texts(checkHonesty(evidenceOf(lost)))).toEqual([expect.stringMatching(/nothing caused it/)]);
+    expect(texts(checkHonesty(evidenceOf(lost, fault('delete', 'k', 1_500, 1_501, { fence: 7 }))))).toEqual([]);
+  });
+
+  test('whoever waits while there is room is found', () => {
+    const waiting = (shares: number): HistoryEvent[] =>
+      call({ process: 'w3.1', asked: 0, trusted: 6_000, outcome: 'LOCK_NOT_ACQUIRED busy', shares });
+    const inside = [permit(3, 10, 6_500), permit(3, 20, 6_500, { process: 'w2.1' })];
+    expect(texts(checkLiveness(evidenceOf(...inside, waiting(3))))).toEqual([
+      expect.stringMatching(/waited for "k" while there was room for/),
+    ]);
+    expect(texts(checkLiveness(evidenceOf(...inside, waiting(2))))).toEqual([]);
+    // Whoever waits with a smaller count may be the first.
+    expect(texts(checkLiveness(evidenceOf(...inside, waiting(3), waiting(2))))).toEqual([]);
+    expect(texts(checkLiveness(evidenceOf(...inside, permit(3, 30, 6_500), waiting(3))))).toEqual([]);
+  });
+
+  test('turns are those of all permits: each serves a burst of calls', () => {
+    const waiting = permit(2, 3_000, 3_010, { process: 'w2.1' });
+    const others = (count: number): HistoryEvent[][] =>
+      Array.from({ length: count }, (_, at) => permit(2, 505 + 10 * at, 509 + 10 * at, { asked: 500 + 10 * at }));
+    expect(texts(checkOrder(evidenceOf(waiting, ...others(32))))).toEqual([]);
+    expect(texts(checkOrder(evidenceOf(waiting, ...others(33))))).toEqual([expect.stringMatching(/had it 33 times first/)]);
   });
 });
 
@@ -567,6 +720,16 @@ describe('a run is too weak to count', () => {
     expect(weaknessesOf(holding(1), [step], 5)).toEqual([]);
     expect(weaknessesOf(holding(2), [step], 5)).toEqual([expect.stringMatching(/none of 2 updates .* 1 pauses/)]);
     expect(weaknessesOf(evidenceOf(...twenty), [], 5)).toEqual([]);
+  });
+
+  test('where no readers met, or no semaphore was full', () => {
+    const reads = (process: string): HistoryEvent[] => call({ ...first, process, shares: 'read' });
+    const takes = (permits: number): HistoryEvent[] => call({ ...first, shares: permits });
+    const weak = (...events: HistoryEvent[][]): string[] => weaknessesOf(evidenceOf(...twenty, ...events), [], 5);
+    expect(weak(reads('w1.1'), reads('w1.1'))).toEqual(['no readers of two processes were in a key together']);
+    expect(weak(reads('w1.1'), reads('w2.1'))).toEqual([]);
+    expect(weak(takes(2))).toEqual(['no semaphore was ever full']);
+    expect(weak(takes(2), takes(2))).toEqual([]);
   });
 
   test('where a fault that was asked for never struck', () => {

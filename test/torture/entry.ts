@@ -1,3 +1,4 @@
+import type { Shares } from '../../lib/core/words/call-options.js';
 import type { HistoryEvent } from './event.js';
 
 /** By how much a deadline may differ that was worked out at two moments, in milliseconds. */
@@ -19,10 +20,13 @@ export interface Entry {
   alone: boolean;
   /** For how long its call may wait; undefined for what most may. */
   readonly waitMs: number | undefined;
+  /** `read`, or the count of a permit; undefined for one that is alone in its key. */
+  readonly shares: Shares | undefined;
   /** Whether its lease is not renewed. */
   readonly isFixed: boolean;
   /** When the code inside began; undefined where it never did. */
   enteredAt?: number;
+  /** Undefined for a permit also when it is in. */
   fence?: number;
   /** Until when the lease was to be trusted, as far as was written down. */
   deadline: number;
@@ -41,8 +45,8 @@ export function entriesOf(history: readonly HistoryEvent[]): Entry[] {
       continue;
     }
     if ((op === 'acquire' || op === 'enter') && phase === 'invoke') {
-      const { key = '', owner = '', process, waitMs, isFixed = false } = event;
-      const subject = { key, owner, hold, process, op, waitMs, isFixed };
+      const { key = '', owner = '', process, waitMs, shares, isFixed = false } = event;
+      const subject = { key, owner, hold, process, op, waitMs, shares, isFixed };
       entries.set(hold, { ...subject, events: [], invokedAt: t, keys: [key], alone: true, deadline: 0 });
     }
     const entry = entries.get(hold);
@@ -67,7 +71,9 @@ function add({ op, phase, t, fence, deadline, outcome }: HistoryEvent, entry: En
   entry.deadline = Math.max(entry.deadline, deadline ?? 0);
   if ((op === 'acquire' || op === 'enter') && phase === 'ok') {
     entry.enteredAt = t;
-    entry.fence = fence as number;
+    if (fence !== undefined) {
+      entry.fence = fence;
+    }
   } else if (op === 'lost') {
     entry.lostAt = t;
   } else if (op === 'release' && phase === 'invoke') {
@@ -90,6 +96,16 @@ export function confirmedAt({ deadline, events }: Entry, leaseMs: number): numbe
   }
   // A nested call asked for a longer one, which was confirmed after the last event that showed another deadline.
   return events.slice(0, seen).findLast((event) => event.deadline !== undefined)?.t ?? deadline - leaseMs;
+}
+
+/** Whether it has its key beside other readers. */
+export function isReader({ shares }: Pick<Entry, 'shares'>): boolean {
+  return shares === 'read';
+}
+
+/** Whether it is one of the permits of a semaphore. */
+export function isPermit<E extends Pick<Entry, 'shares'>>(entry: E): entry is E & { readonly shares: number } {
+  return typeof entry.shares === 'number';
 }
 
 /** Whether its holder was notified that the lease was lost. */

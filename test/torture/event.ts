@@ -1,10 +1,12 @@
+import type { Shares } from '../../lib/core/words/call-options.js';
+
 /**
  * One line of a history. `invoke` comes before an operation, `ok` and `fail` after it; `info` is an outcome that nobody
  * knows, or something that happened.
  *
  * | op | what it tells |
  * |---|---|
- * | `acquire` | a grant that is asked for, with its fence and the deadline of its lease |
+ * | `acquire` | a grant that is asked for, with its fence, which a permit has not, and the deadline of its lease |
  * | `enter` | an entry into a lock that runs already: nested, or by a ticket |
  * | `trust` | at this moment the lock was held; `deadline` is until when without a renewal |
  * | `release` | `invoke` when the body has ended, then how the call ended |
@@ -30,6 +32,8 @@ export interface HistoryEvent {
   /** One for each entry of a process into a lock. */
   readonly hold?: string | undefined;
   readonly fence?: number | undefined;
+  /** `read`, or the count of a permit; undefined for what is alone in its key. */
+  readonly shares?: Shares | undefined;
   readonly deadline?: number | undefined;
   /** For how long a call may wait, where it is not what most wait for, in milliseconds. */
   readonly waitMs?: number | undefined;

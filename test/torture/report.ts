@@ -7,6 +7,7 @@ import { checkLeaders } from './checks/leaders.js';
 import { checkLiveness } from './checks/liveness.js';
 import { checkOrder } from './checks/order.js';
 import { checkOverlap } from './checks/overlap.js';
+import { checkPermits } from './checks/permits.js';
 import { checkProcesses } from './checks/processes.js';
 import { checkRegisters, controlOf } from './checks/registers.js';
 import { checkTickets } from './checks/tickets.js';
@@ -16,6 +17,7 @@ import type { Struck } from './struck.js';
 
 const CHECKS = [
   checkOverlap,
+  checkPermits,
   checkFences,
   checkRegisters,
   checkHonesty,
@@ -100,10 +102,11 @@ function eventsOf({ entries }: Violation): HistoryEvent[] {
   return entries.flatMap((entry) => entry.events);
 }
 
-function line({ t, process, op, phase, fault, target, fence, deadline, outcome, why, hold }: HistoryEvent, from: number): string {
+function line({ t, process, op, phase, fault, target, fence, shares, deadline, outcome, why, hold }: HistoryEvent, from: number): string {
   const what = fault === undefined ? `${op} ${phase} ${hold?.slice(0, 4) ?? ''}` : `${op} of ${fault} on ${target}`;
   const details = [
     fence === undefined ? '' : `fence ${fence}`,
+    shares === undefined ? '' : shares === 'read' ? 'reads' : `one of ${shares} permits`,
     deadline === undefined ? '' : `trusted until ${(deadline - from).toFixed(1)}`,
     outcome ?? '',
     why ?? '',

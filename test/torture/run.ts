@@ -2,7 +2,6 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LockError } from '../../lib/core/words/errors.js';
 import type { LockStore } from '../../lib/core/seam/lock-store.js';
 import { RedisServer } from '../support/redis-server.js';
 import { CLAIM_MS, type Evidence } from './checks/check.js';
@@ -13,19 +12,21 @@ import { Fleet } from './fleet.js';
 import { HistoryFile, now, readHistories } from './history.js';
 import { Nemesis } from './nemesis.js';
 import { planFaults, type Step } from './plan.js';
+import { Probe } from './probe.js';
 import { Registers } from './registers.js';
 import { watchServer } from './slow-servers.js';
 import { Faults } from './struck.js';
 import type { Topology } from './topologies/topology.js';
-import { newHold } from '../support/new-hold';
+import { LEASE_MS, type WorkerKeys } from './worker-options.js';
 
-const LEASE_MS = 1_000;
 const WORKERS = 4;
 /** Names with what could be mistaken for a name of the store's own. */
 const KEYS = {
   busy: ['a', '{a}', '{a}:queue', 'account:45', 'é%', ...Array.from({ length: 13 }, (_, at) => `account ${at}`)],
   quiet: ['quiet', 'lock:quiet'],
   led: 'leader',
+  shelves: ['shelf', '{shelf}:in', 'shelf R'],
+  semaphores: ['erp', 'erp P3', 'claim:erp'],
 };
 
 export interface RunOptions {
@@ -43,13 +44,13 @@ export interface RunResult {
   readonly evidence: Evidence;
 }
 
-function keysOf({ busyKeys }: Topology): typeof KEYS {
-  return { ...KEYS, busy: KEYS.busy.slice(0, busyKeys) };
+function keysOf({ busyKeys, isShared }: Topology): WorkerKeys {
+  return { ...KEYS, busy: KEYS.busy.slice(0, busyKeys), ...(isShared ? {} : { shelves: [], semaphores: [] }) };
 }
 
 function allKeysOf(topology: Topology): string[] {
-  const { busy, quiet, led } = keysOf(topology);
-  return [...busy, ...quiet, led];
+  const { busy, quiet, led, shelves, semaphores } = keysOf(topology);
+  return [...busy, ...quiet, led, ...shelves, ...semaphores];
 }
 
 /** The plan of a run, made from its seed. */
@@ -69,6 +70,9 @@ export async function run(options: RunOptions): Promise<RunResult> {
   const store = topology.store();
   if ((store.turns !== undefined) !== topology.keepsOrder) {
     throw new Error(`The topology says keepsOrder: ${topology.keepsOrder}, and its store says otherwise. Correct the topology.`);
+  }
+  if ((store.shared === true && store.permits === true) !== topology.isShared) {
+    throw new Error(`The topology says isShared: ${topology.isShared}, and its store says otherwise. Correct the topology.`);
   }
   const history = new HistoryFile(folder, 'nemesis');
   const fleet = new Fleet(folder, JSON.stringify(edits));
@@ -126,7 +130,16 @@ async function end(fleet: Fleet, topology: Topology, store: LockStore): Promise<
   await sleep(LEASE_MS + CLAIM_MS);
   // Before anybody looks at them: whoever finds a lock without an expiry gives it one.
   const leftovers = await topology.withoutExpiry();
-  await Promise.all([stopped, ...allKeysOf(topology).map(async (key) => leftovers.push(...(await refusalOf(key, store, () => endedAt))))]);
+  const { semaphores } = keysOf(topology);
+  const probe = new Probe(store, () => endedAt);
+  await Promise.all([
+    stopped,
+    ...allKeysOf(topology).map(async (key) =>
+      leftovers.push(
+        ...(await (semaphores.includes(key) ? stopped.then(() => probe.problemsOfSemaphore(key)) : probe.problemsOfLock(key))),
+      ),
+    ),
+  ]);
   const orphans = await topology.orphans();
   // Only a longer lease is waited for. What else is left counts at the first look.
   let longer = orphans.filter(hasLongerLease);
@@ -135,30 +148,6 @@ async function end(fleet: Fleet, topology: Topology, store: LockStore): Promise<
     longer = (await topology.orphans()).filter(hasLongerLease);
   }
   return [...leftovers, ...orphans.filter((text) => !hasLongerLease(text)), ...longer];
-}
-
-/**
- * Takes a key and releases it; answers the problem, if the key could not be had in time, counted from the end of the
- * last process.
- */
-async function refusalOf(key: string, store: LockStore, endedAt: () => number): Promise<string[]> {
-  const hold = newHold(key, { ttlMs: LEASE_MS, by: 'probe' });
-  const place = { name: 'probe' };
-  for (;;) {
-    const reply = await store.acquire(hold, place).catch((error: LockError) => error);
-    if (!(reply instanceof Error) && reply.fence !== undefined) {
-      // Where that fails, the lock is among what is left.
-      await store.release({ ...hold, fence: reply.fence }).catch(() => undefined);
-      return [];
-    }
-    if (now() > endedAt() + LEASE_MS + CLAIM_MS) {
-      // A store that does not answer is what has to be reported.
-      await store.turns?.leave(key, place.name).catch(() => undefined);
-      const why = reply instanceof Error ? reply.detail : `${reply.holder.by} has it`;
-      return [`"${key}" could not be had ${Math.round(now() - endedAt())} ms after the last process ended: ${why}`];
-    }
-    await sleep(50);
-  }
 }
 
 function workerNames(): string[] {

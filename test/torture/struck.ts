@@ -80,12 +80,12 @@ export class Faults {
 
   /**
    * The faults that took the lock of a key away from the holder that had it at that fence, or at an earlier one of the
-   * same block.
+   * same block; for a permit, which has no fence, all that took something.
    */
   taking(key: string, fence: number | undefined): readonly Struck[] {
     const known = this.#taking.get(key) ?? this.#findTaking(key);
     this.#taking.set(key, known);
-    return known.filter((struck) => struck.fence === undefined || (fence !== undefined && isInBlockOf(struck.fence, fence)));
+    return known.filter((struck) => struck.fence === undefined || fence === undefined || isInBlockOf(struck.fence, fence));
   }
 
   /** When a process was kept from its work, with the time to recover. */

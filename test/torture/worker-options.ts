@@ -1,3 +1,5 @@
+import type { LockMode } from 'nestjs-distributed-lock';
+
 /** How a worker reaches the locks: through proxies of its own, so that faults can strike it alone. */
 export type WorkerSource =
   | { readonly kind: 'single'; readonly url: string }
@@ -12,8 +14,22 @@ export type WorkerSource =
       readonly natMap: Readonly<Record<string, { host: string; port: number }>>;
     };
 
+/** The lease of a call that asks for no other, in milliseconds. */
+export const LEASE_MS = 1_000;
+
 /** How long a call waits unless it says otherwise, in leases. */
 export const WAIT_LEASES = 6;
+
+/** The keys that the calls of a worker contend for. */
+export interface WorkerKeys {
+  readonly busy: readonly string[];
+  readonly quiet: readonly string[];
+  /** The key for which all are candidates. */
+  readonly led: string;
+  /** Keys that are read and written; none where the store has no readers. */
+  readonly shelves: readonly string[];
+  readonly semaphores: readonly string[];
+}
 
 /** The options that a worker process is given when it starts. */
 export interface WorkerOptions {
@@ -24,7 +40,7 @@ export interface WorkerOptions {
   readonly source: WorkerSource;
   readonly registers: string;
   readonly folder: string;
-  readonly keys: { readonly busy: readonly string[]; readonly quiet: readonly string[]; readonly led: string };
+  readonly keys: WorkerKeys;
   readonly leaseMs: number;
   /** How far its wall clock is ahead of the machine's, in milliseconds. */
   readonly wallMs: number;
@@ -59,6 +75,7 @@ export type WorkerMessage =
       readonly key: string;
       readonly owner: string;
       readonly ticket: string;
+      readonly mode: LockMode;
     }
   | { readonly type: 'ticketDone'; readonly to: string; readonly id: number };
 

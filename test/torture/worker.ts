@@ -9,6 +9,7 @@ import { AccountService, type Lend } from './account.service.js';
 import { CandidateOfWorker } from './candidate-of-worker.js';
 import { HistoryFile, now } from './history.js';
 import { Registers } from './registers.js';
+import { SharingService } from './sharing.service.js';
 import { WAIT_LEASES, type WorkerMessage, type WorkerOptions } from './worker-options.js';
 import { storeOf } from './worker-store.js';
 
@@ -20,6 +21,9 @@ const MOST_TRIES = 5;
 
 /** How long after a lock whose listener works another lock is lost, in leases. */
 const BESIDE = 0.65;
+
+/** Which part of the calls on keys that are read and written only read. */
+const READS = 0.75;
 
 const options = JSON.parse(process.argv[2] as string) as WorkerOptions;
 const history = new HistoryFile(options.folder, options.name);
@@ -41,9 +45,9 @@ if (!process.connected) {
   process.exit(1);
 }
 
-const lend: Lend = async (key, owner, ticket) => {
+const lend: Lend = async (key, owner, ticket, mode = 'write') => {
   const id = ++lastTicket;
-  tell({ type: 'ticket', from: options.name, id, key, owner, ticket });
+  tell({ type: 'ticket', from: options.name, id, key, owner, ticket, mode });
   await Promise.race([new Promise<void>((resolve) => lent.set(id, resolve)), sleep(random.between(0, LENT_MS))]);
   lent.delete(id);
 };
@@ -55,6 +59,7 @@ const settings = { ttl: options.leaseMs, wait: WAIT_LEASES * options.leaseMs };
   imports: [LockModule.forRootAsync({ useFactory: () => ({ store, ...settings }) })],
   providers: [
     AccountService,
+    SharingService,
     { provide: 'HISTORY', useValue: history },
     { provide: 'REGISTERS', useValue: registers },
     { provide: 'RANDOM', useValue: random },
@@ -74,13 +79,19 @@ for (let isReady = !options.isFirst, tries = 1; !isReady; tries++) {
 }
 const app = await NestFactory.createApplicationContext(WorkerModule, { logger: false });
 const accounts = app.get(AccountService);
+const sharing = app.get(SharingService);
 history.write({ op: 'start', phase: 'info' });
 tell({ type: 'started' });
 process.on('message', (message) => void hear(message as WorkerMessage));
 history.watchEventLoop();
-const { busy, quiet, led } = options.keys;
+const { busy, quiet, led, shelves, semaphores } = options.keys;
 const candidate = new CandidateOfWorker(app.get(LockService), led, options.leaseMs, history, random);
-await Promise.all([...Array.from({ length: 14 }, () => callers(busy, 20)), callers(quiet, 1_200)]);
+await Promise.all([
+  ...Array.from({ length: 14 }, () => callers(busy, 20)),
+  callers(quiet, 1_200),
+  ...Array.from({ length: 5 }, () => callers(shelves, 40, readOrWrite)),
+  ...Array.from({ length: 5 }, () => callers(semaphores, 40, (key) => sharing.take(key))),
+]);
 await app.close();
 await candidate.ended();
 await end();
@@ -89,11 +100,19 @@ history.write({ op: 'stop', phase: 'info' });
 process.disconnect();
 
 /** One caller after the other, with a pause between them, until the end of the run. */
-async function callers(keys: readonly string[], pauseMs: number): Promise<void> {
-  while (!stop.signal.aborted) {
-    await accounts.use(random.pick(keys), random.pick(keys));
+async function callers(
+  keys: readonly string[],
+  pauseMs: number,
+  use: typeof readOrWrite = (key, other) => accounts.use(key, other),
+): Promise<void> {
+  while (keys.length > 0 && !stop.signal.aborted) {
+    await use(random.pick(keys), random.pick(keys));
     await sleep(random.between(0, pauseMs));
   }
+}
+
+function readOrWrite(key: string, other: string): Promise<void> {
+  return random.chance(READS) ? sharing.read(key, other) : accounts.use(key, other);
 }
 
 async function hear(message: WorkerMessage): Promise<void> {
@@ -119,7 +138,7 @@ async function hear(message: WorkerMessage): Promise<void> {
   } else if (message.type === 'newcomer') {
     await inAnother((locks) => accounts.hold(message.key, message.ms, () => undefined, locks));
   } else if (message.type === 'ticket') {
-    await accounts.borrow(message.key, message.owner, message.ticket);
+    await accounts.borrow(message.key, message.owner, message.ticket, message.mode);
     tell({ type: 'ticketDone', to: message.from, id: message.id });
   } else if (message.type === 'ticketDone') {
     lent.get(message.id)?.();

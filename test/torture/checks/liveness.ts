@@ -1,12 +1,20 @@
 import { TRIAL_KEY } from '../../../lib/core/watching/trials.js';
-import { wasLost, type Entry } from '../entry.js';
+import { isPermit, isReader, wasLost, type Entry } from '../entry.js';
 import { within, without, type Interval } from '../interval.js';
 import { CLAIM_MS, SLACK_MS, type Evidence, type Finding, type Violation } from './check.js';
 
 /** How often the others look for their turn who are not about to have it, in milliseconds. */
 const RECHECK_MS = 2_000;
 
-/** Nobody waits for a lock that is free, and nothing is left after the last fault. */
+/** When an entry may have had its key, or a call waited for it. */
+interface Presence extends Interval {
+  readonly entry: Entry;
+}
+
+/**
+ * Nobody waits for a lock that is free, to read beside readers only, or for a permit where there is room; and nothing
+ * is left after the last fault.
+ */
 export function checkLiveness(evidence: Evidence): Finding {
   const longestMs = evidence.leaseMs + CLAIM_MS + RECHECK_MS + SLACK_MS;
   let waits = 0;
@@ -14,17 +22,21 @@ export function checkLiveness(evidence: Evidence): Finding {
   for (const key of evidence.keys) {
     const entries = evidence.entries.filter((entry) => entry.key === key);
     const held = entries.flatMap((entry) => possiblyHeld(entry, evidence));
+    const waiting = entries.filter(({ op }) => op === 'acquire').map((entry) => queued(entry, evidence));
     for (const entry of entries.filter(({ op, alone }) => op === 'acquire' && alone)) {
       waits++;
       const wait = waitOf(entry);
       if (wait.to - wait.from <= longestMs) {
         continue;
       }
-      const idle = without(wait, [...held.filter(({ hold }) => hold !== entry.hold), ...evidence.faults.denying(entry)]);
+      const idle = without(wait, [...blocking(entry, held, waiting), ...evidence.faults.denying(entry)]);
       const longest = idle.find(({ from, to }) => to - from > longestMs);
       if (longest) {
         const ms = Math.round(longest.to - longest.from);
-        violations.push({ text: `${entry.process} waited for "${key}" while it was free for ${ms} ms`, entries: [entry] });
+        violations.push({
+          text: `${entry.process} waited for "${key}" while ${isPermit(entry) ? 'there was room' : 'it was free'} for ${ms} ms`,
+          entries: [entry],
+        });
       }
     }
   }
@@ -45,8 +57,8 @@ function waitOf({ invokedAt, enteredAt, settledAt }: Entry): Interval {
 }
 
 /** When it may have had the lock: where nobody knows how it ended, for a lease longer. */
-function possiblyHeld(entry: Entry, { faults, leaseMs }: Evidence): (Interval & { hold: string })[] {
-  const { enteredAt, settledAt, invokedAt, process, hold, outcome = '' } = entry;
+function possiblyHeld(entry: Entry, { faults, leaseMs }: Evidence): Presence[] {
+  const { enteredAt, settledAt, invokedAt, process, outcome = '' } = entry;
   const died = faults.deathOf(process);
   if (enteredAt === undefined && !/unknown|aborted/.test(outcome) && settledAt !== undefined) {
     return [];
@@ -57,5 +69,35 @@ function possiblyHeld(entry: Entry, { faults, leaseMs }: Evidence): (Interval & 
   const isAborted = enteredAt === undefined && settledAt !== undefined && outcome.endsWith('aborted');
   const isGivenBack = isAborted && within({ from: invokedAt, to: ended + leaseMs }, faults.hindering(entry)) === 0;
   const to = ended + (isCertain ? 0 : isGivenBack ? leaseMs / 2 : leaseMs);
-  return [{ from: enteredAt ?? invokedAt, to, hold }];
+  return [{ from: enteredAt ?? invokedAt, to, entry }];
+}
+
+/** When a call waited, and its process perhaps stood in the queue: that of one that was killed, for a while longer. */
+function queued(entry: Entry, { faults, leaseMs }: Evidence): Presence {
+  const { from } = waitOf(entry);
+  return { from, to: entry.enteredAt ?? entry.settledAt ?? faults.deathOf(entry.process) + leaseMs, entry };
+}
+
+/** Those that may keep a call from its key: a writer all that may be in, a reader the writers that are in or wait. */
+function blocking(entry: Entry, held: readonly Presence[], waiting: readonly Presence[]): readonly Interval[] {
+  const isOther = (other: Presence): boolean => other.entry.hold !== entry.hold;
+  if (isPermit(entry)) {
+    return full(entry.shares, held.filter(isOther), waiting.filter(isOther));
+  }
+  return isReader(entry) ? [...held, ...waiting].filter((other) => !isReader(other.entry)) : held.filter(isOther);
+}
+
+/**
+ * When there was perhaps no room for one more of that count: by the smallest count of those who may have been in, and
+ * of those who waited, of whom one that has no room may be the first.
+ */
+function full(count: number, held: readonly Presence[], waiting: readonly Presence[]): Interval[] {
+  const moments = [...new Set([...held, ...waiting].flatMap(({ from, to }) => [from, to]))].toSorted((first, second) => first - second);
+  return moments.flatMap((from, at) => {
+    const to = moments[at + 1] ?? from;
+    const there = (other: Presence): boolean => other.from <= from && other.to >= to;
+    const inside = held.filter((other) => there(other) && other.entry.op === 'acquire');
+    const counts = [...inside, ...waiting.filter(there)].map(({ entry }) => entry.shares as number);
+    return inside.length >= Math.min(count, ...counts) ? [{ from, to }] : [];
+  });
 }

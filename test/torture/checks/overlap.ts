@@ -1,23 +1,27 @@
-import type { Entry } from '../entry.js';
+import { isPermit, isReader, type Entry } from '../entry.js';
 import type { Evidence, Finding, Violation } from './check.js';
 import { unnoticed } from './excuse.js';
 
-interface CertainHold {
+/** When its owner trusted a hold. */
+export interface CertainHold {
   readonly entry: Entry;
   readonly from: number;
   readonly to: number;
 }
 
-/** Holds that their owners trust never overlap, but for a moment after something took a lock away. */
+/**
+ * Holds that their owners trust never overlap, but for a moment after something took a lock away, and for readers.
+ * `checkPermits` has the rule of permits.
+ */
 export function checkOverlap(evidence: Evidence): Finding {
-  const holds = certainHolds(evidence);
+  const holds = certainHolds(evidence).filter(({ entry }) => !isPermit(entry));
   const violations: Violation[] = [];
   const excused = new Map<string, number>();
   for (const key of evidence.keys) {
     let open: CertainHold[] = [];
     for (const hold of holds.filter(({ entry }) => entry.key === key)) {
       open = open.filter(({ to }) => to > hold.from);
-      for (const other of open.filter(({ entry }) => entry.owner !== hold.entry.owner)) {
+      for (const other of open.filter(({ entry }) => mayNotMeet(entry, hold.entry))) {
         // The reply of the older grant may be the later one.
         const [older, newer] = (other.entry.fence as number) < (hold.entry.fence as number) ? [other, hold] : [hold, other];
         const cause = unnoticed(older.entry, newer.from, older.to, evidence);
@@ -38,8 +42,12 @@ export function checkOverlap(evidence: Evidence): Finding {
   return { check: 'no overlap', seen: `${holds.length} holds${causes && `; overlapped for a moment: ${causes}`}`, violations };
 }
 
-/** From the moment its code begins to the first of its end, its loss and its deadline. */
-function certainHolds({ entries, faults }: Evidence): CertainHold[] {
+function mayNotMeet(one: Entry, other: Entry): boolean {
+  return one.owner !== other.owner && !(isReader(one) && isReader(other));
+}
+
+/** From the moment its code begins to the first of its end, its loss and its deadline; in the order of time. */
+export function certainHolds({ entries, faults }: Evidence): CertainHold[] {
   return entries
     .flatMap((entry) => {
       const { enteredAt: from, leftAt = Infinity, lostAt = Infinity, deadline, process } = entry;
@@ -53,5 +61,5 @@ function certainHolds({ entries, faults }: Evidence): CertainHold[] {
 }
 
 function describe({ entry }: CertainHold): string {
-  return `${entry.process} at fence ${entry.fence}`;
+  return `${entry.process}${isReader(entry) ? ', which reads,' : ''} at fence ${entry.fence}`;
 }

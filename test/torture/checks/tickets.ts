@@ -1,9 +1,12 @@
-import { wasLost, type Entry } from '../entry.js';
+import { isReader, wasLost, type Entry } from '../entry.js';
 import { within } from '../interval.js';
 import type { Evidence, Finding, Violation } from './check.js';
 import { mayHaveFaded } from './excuse.js';
 
-/** Whoever has a ticket enters the lock while it runs, and never one that has ended. */
+/**
+ * Whoever has a ticket enters the lock while it runs, and never one that has ended. The readers of a process may share
+ * one lock, which runs until the last of them has left.
+ */
 export function checkTickets(evidence: Evidence): Finding {
   const byLock = new Map<string, Entry[]>();
   for (const entry of evidence.entries) {
@@ -12,18 +15,28 @@ export function checkTickets(evidence: Evidence): Finding {
     known.push(entry);
     byLock.set(name, known);
   }
+  const readers = new Map<string, Entry[]>();
+  for (const entry of evidence.entries.filter(isReader)) {
+    readers.set(nameOf(entry), [...(readers.get(nameOf(entry)) ?? []), entry]);
+  }
   const violations: Violation[] = [];
   let seen = 0;
   for (const entries of byLock.values()) {
     const holder = entries.find(({ op }) => op === 'acquire');
     // A nested call needs no ticket.
     for (const entry of entries.filter(({ op, process }) => op === 'enter' && process !== holder?.process)) {
-      const others = entries.filter((other) => other !== entry);
+      const beside = holder && isReader(holder) ? (readers.get(nameOf(holder)) ?? []) : [];
+      const others = [...entries, ...beside].filter((other) => other !== entry);
       seen++;
       violations.push(...(entry.enteredAt === undefined ? refused(entry, holder, evidence) : entered(entry, others, evidence)));
     }
   }
   return { check: 'tickets enter running locks', seen: `${seen} tickets`, violations };
+}
+
+/** The lock of a reader, as its process may share it. */
+function nameOf({ process, key, fence }: Entry): string {
+  return `${process} ${key} ${fence}`;
 }
 
 /**

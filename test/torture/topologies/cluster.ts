@@ -18,6 +18,7 @@ export class Cluster implements Topology {
   readonly faults: readonly FaultName[] = [...FAULTS_OF_REDIS, 'nest', 'failover', 'depose', 'reshard'];
   readonly spare = 0;
   readonly keepsOrder = true;
+  readonly isShared = true;
   readonly releaseText = RELEASE_TEXT;
   readonly renewText = RENEW_TEXT;
   readonly #cluster: RedisCluster;

@@ -38,6 +38,7 @@ export class MySql implements Topology {
   ]; // prettier-ignore
   readonly spare = 0;
   readonly keepsOrder = true;
+  readonly isShared = false;
   readonly busyKeys = 8;
   readonly releaseText = ['SET owner = NULL, holds = NULL', '.distributed_lock_release_', '.distributed_lock_exchange_'];
   readonly renewText = '.distributed_lock_renew_';

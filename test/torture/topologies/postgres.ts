@@ -41,6 +41,7 @@ export class Postgres implements Topology {
   readonly faults: readonly FaultName[] = [...FAULTS_ANYWHERE, 'nest', 'killClients', 'recover', 'erase', 'lockRow', 'standby'];
   readonly spare = 0;
   readonly keepsOrder = true;
+  readonly isShared = true;
   readonly releaseText = ['.release(', '.exchange('];
   readonly renewText = '.renew(';
   readonly #server: PostgresServer;

@@ -38,6 +38,7 @@ export class Quorum implements Topology {
   readonly faults: readonly FaultName[];
   readonly spare = 2;
   readonly keepsOrder = false;
+  readonly isShared = false;
   readonly releaseText = RELEASE_TEXT;
   readonly renewText = RENEW_TEXT;
   readonly #servers: readonly RedisServer[];

@@ -23,6 +23,7 @@ export class Sentinel implements Topology {
   readonly faults: readonly FaultName[] = [...FAULTS_OF_REDIS, 'nest', 'failover', 'depose', 'isolate'];
   readonly spare = 0;
   readonly keepsOrder = true;
+  readonly isShared = true;
   readonly releaseText = RELEASE_TEXT;
   readonly renewText = RENEW_TEXT;
   readonly #group: SentinelGroup;

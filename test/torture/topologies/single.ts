@@ -12,6 +12,7 @@ export class Single implements Topology {
   readonly faults: readonly FaultName[] = [...FAULTS_OF_REDIS, 'nest', 'restart', 'flush'];
   readonly spare = 0;
   readonly keepsOrder = true;
+  readonly isShared = true;
   readonly releaseText = RELEASE_TEXT;
   readonly renewText = RENEW_TEXT;
   readonly #server: RedisServer;

@@ -28,6 +28,8 @@ export interface Topology {
   readonly busyKeys?: number;
   /** Whether its stores keep the order of those who wait. */
   readonly keepsOrder: boolean;
+  /** Whether its stores let readers in beside each other, and have semaphores. */
+  readonly isShared: boolean;
   /** A text that only the commands that release a hold contain. */
   readonly releaseText: string | readonly string[];
   /** A text that only the commands that renew contain. */
