@@ -53,10 +53,10 @@ export function figuresOf(results, figure) {
   return new Map([...results].map(([subject, answers]) => [subject, answers.map((answer) => answer[figure])]));
 }
 
-/** A line for each subject, beside the floor or what `of` says. `judge` says what this library's ratio has to reach. */
+/** A line for each subject, beside the floor or what `of` says. `judge` says what a judged ratio has to reach. */
 export function linesOf(row, figures, unit, judge, of = { subject: floor, name: 'floor' }, noteOf = ({ note }) => note) {
   return [...figures.keys()].map((subject) => {
-    return lineOf(row, figures, unit, subject, of, subject === thisLibrary ? judge : undefined, noteOf(subject));
+    return lineOf(row, figures, unit, subject, of, subject.isJudged ? judge : undefined, noteOf(subject));
   });
 }
 

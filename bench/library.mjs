@@ -12,7 +12,7 @@ export const { NestFactory } = require('@nestjs/core');
 export const ioredisVersion = require('ioredis/package.json').version;
 export const pgVersion = require('pg/package.json').version;
 export const mysql2Version = require('mysql2/package.json').version;
-export { DistributedLock, LockModule, LockService, MemoryLockStore, RedisLockStore } from '../dist/esm/index.js';
+export { DistributedLock, DistributedSemaphore, LockModule, LockService, MemoryLockStore, RedisLockStore } from '../dist/esm/index.js';
 export { QuorumLockStore } from '../dist/esm/quorum/index.js';
 export { MySqlLockStore } from '../dist/esm/mysql/index.js';
 export { PostgresLockStore } from '../dist/esm/postgres/index.js';

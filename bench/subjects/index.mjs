@@ -1,6 +1,7 @@
 import { PEER_DECORATORS } from './decorators.mjs';
 import { floor } from './floor.mjs';
 import { mysql, mysqlFloor, mysqlThatPolls } from './mysql.mjs';
+import { ENOUGH, FEW, readers } from './permits.mjs';
 import { postgres, postgresFloor } from './postgres.mjs';
 import { quorum, quorumFloor } from './quorum.mjs';
 import { redisSemaphore } from './redis-semaphore.mjs';
@@ -11,6 +12,8 @@ import { polling, TRANSFERRING } from './transferring.mjs';
 
 export {
   byNodeRedis,
+  ENOUGH,
+  FEW,
   floor,
   mysql,
   mysqlFloor,
@@ -21,6 +24,7 @@ export {
   postgresFloor,
   quorum,
   quorumFloor,
+  readers,
   thisLibrary,
   TRANSFERRING,
 };
@@ -41,5 +45,7 @@ export const VARIANTS = [byNodeRedis, withLock, handles];
 export const CALLED = [thisLibrary, ...VARIANTS, floor, ...ALL_PEERS];
 
 export function subjectNamed(name) {
-  return [...CALLED, ...TRANSFERRING, quorum, postgres, mysql, mysqlThatPolls].find((subject) => subject.name === name);
+  return [...CALLED, ...TRANSFERRING, ...ENOUGH, ...FEW, readers, quorum, postgres, mysql, mysqlThatPolls].find(
+    (subject) => subject.name === name,
+  );
 }

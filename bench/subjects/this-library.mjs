@@ -3,6 +3,7 @@ import { createClient, DistributedLock, LockModule, LockService, NestFactory, Re
 
 export const thisLibrary = {
   name: 'nestjs-distributed-lock',
+  isJudged: true,
   connect: (port) => libraryWith(new RedisLockStore({ host: '127.0.0.1', port })),
 };
 
@@ -29,8 +30,7 @@ export const handles = {
 };
 
 /** An application with locks in that store, and with a decorated method. */
-export async function libraryWith(store, telemetry) {
-  const Balance = makeDecorated(DistributedLock('balance:<customerId>'));
+export async function libraryWith(store, telemetry, Balance = makeDecorated(DistributedLock('balance:<customerId>'))) {
   const module = { module: App, imports: [LockModule.forRoot({ store, telemetry })], providers: [Balance] };
   const app = await NestFactory.createApplicationContext(module, { logger: false });
   const locks = app.get(LockService);

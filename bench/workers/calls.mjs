@@ -33,10 +33,10 @@ serve({
     return { calls, client: client(), micros: median(times) * 1_000 };
   },
 
-  /** Many callers that do not contend, with new keys or one key each: how many calls they get through in a second. */
+  /** Many callers with new keys, one key each, or one for all: how many calls they get through in a second. */
   async manyCallers({ port, callers, calls: each, keys }) {
     const connection = connections.get(port);
-    const ids = Array.from({ length: callers }, (_, caller) => (keys === 'same' ? Array(each).fill(`same:${caller}`) : newKeys(each)));
+    const ids = Array.from({ length: callers }, (_, caller) => idsOf(keys, each, caller));
     const calls = callers * each;
     const start = performance.now();
     const client = countCpu(calls);
@@ -65,6 +65,10 @@ serve({
     return { calls: ids.length, client: client(), p50: percentile(times, 50), p99: percentile(times, 99) };
   },
 });
+
+function idsOf(keys, calls, caller) {
+  return keys === 'new' ? newKeys(calls) : Array(calls).fill(keys === 'one' ? 'one' : `same:${caller}`);
+}
 
 /** Begins to count CPU time; the function that it gives says how much it was for each call, in microseconds. */
 function countCpu(calls) {

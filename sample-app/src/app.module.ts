@@ -15,6 +15,7 @@ import { RequestSpans } from './operations/request-spans.js';
 import { PointsModule } from './points/points.module.js';
 import { SettingsModule } from './settings.module.js';
 import { Settings } from './settings.js';
+import { StatementModule } from './statement/statement.module.js';
 
 @Module({
   imports: [
@@ -25,11 +26,12 @@ import { Settings } from './settings.js';
     BalanceModule,
     BatchModule,
     PointsModule,
+    StatementModule,
     MetricsModule,
     HealthModule,
   ],
   providers: [
-    // Answers 423 with Retry-After when a balance is busy, and keeps the names of keys to itself.
+    // Answers 423 with Retry-After when a balance is busy, 429 for statements, and keeps the names of keys to itself.
     { provide: APP_FILTER, useClass: LockExceptionFilter },
     { provide: APP_INTERCEPTOR, useClass: RequestSpans },
     { provide: APP_PIPE, useFactory: () => new ValidationPipe({ transform: true, whitelist: true, forbidNonWhitelisted: true }) },

@@ -65,6 +65,11 @@ export function keepsOrder({ store }: LockPlace): boolean {
   return store !== 'quorum';
 }
 
+/** Whether the store has semaphores, and readers beside each other. */
+export function offersPermits({ store }: LockPlace): boolean {
+  return store !== 'quorum' && store !== 'mysql';
+}
+
 export function hostOf(url: string): string {
   return new URL(url).host;
 }

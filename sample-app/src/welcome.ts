@@ -27,6 +27,10 @@ A hundred credits to customer 3, twenty at a time; none is lost, and the balance
   seq 100 | xargs -P 20 -I{} curl -s -o /dev/null ${url}/customers/3/credit ${json} -d '{"amount":"1.00"}'
   ${curl} ${url}/customers/3/balance
 
+Ten statements of customer 4, each two seconds of the ERP: three at once, the others wait, and after 5 s it is 429:
+
+  seq 10 | xargs -P 10 -I{} curl -s -o /dev/null -w '%{http_code} after %{time_total} s\\n' ${url}/customers/4/statement
+
 The health and the metrics of the locks:
 
   ${curl} ${url}/health/ready

@@ -113,4 +113,20 @@ describe('the balance service over HTTP', () => {
     await post('/customers/1/transfer', { to: '5', amount: '1.00' }).expect(423);
     await post('/customers/6/credit', { amount: '1.00' }).expect(200);
   });
+
+  it('two balances are read together beside other readers, with no change between', async () => {
+    const locks = app.get(LockService);
+    const both = () => get('/customers/5/with/6');
+    await locks.withLock('balance:5', { mode: 'read' }, async () => {
+      await both().expect(200, [
+        { customerId: '5', balance: '100.00' },
+        { customerId: '6', balance: '100.00' },
+      ]);
+      await post('/customers/5/credit', { amount: '1.00' }).expect(423);
+    });
+    await locks.withLock('balance:6', async () => {
+      await both().expect(423);
+    });
+    await get('/customers/5/with/0').expect(400);
+  });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { describeLocked, describeUnlocked } from '../src/demo/report.js';
+import { describeLimited, describeLocked, describeUnlocked } from '../src/demo/report.js';
 import type { TaskRecord } from '../src/demo/task.js';
 
 /** A task that arrives at, starts at and ends at so many ms. */
@@ -45,5 +45,21 @@ describe("the demo's report", () => {
     const differing = describeLocked({ records: [earlier, later], balance: 12_000 }, false);
     expect(differing).toContain('The two differ: a quorum keeps no order between processes');
     expect(differing).not.toContain('up to 16');
+  });
+
+  it('draws how many ran at once under permits, and the order of the queue', () => {
+    const records = [
+      task(1, 'A', [0, 0, 56], 0),
+      task(2, 'A', [0, 0, 28], 0),
+      task(3, 'B', [0, 0, 14], 0),
+      task(4, 'B', [7, 28, 42], 0),
+      task(5, 'B', [7, 14, 56], 0),
+    ];
+    const lines = describeLimited(records).split('\n');
+    expect(lines).toContain(`     4    B            .....................${'#'.repeat(14)}`);
+    expect(lines).toContain(`  at once       ${'3'.repeat(42)}${'2'.repeat(14)}`);
+    expect(lines).toContain('  At most 3 ran at the same time.');
+    expect(lines).toContain('  and ran in the order       1 2 3 5 4');
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(100);
   });
 });

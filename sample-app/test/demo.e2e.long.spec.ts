@@ -64,12 +64,18 @@ describe('npm run demo', () => {
   afterAll(() => rm(folder, { recursive: true }));
 
   const expectToShowTheLock = (output: string) => {
-    const [plan = '', unlocked = '', locked = ''] = output.split(/^WITH(?:OUT)? THE LOCK.*$/m);
+    const [plan = '', unlocked = '', locked = '', limited = ''] = output.split(/^WITH(?:OUT)? (?:THE LOCK|3 PERMITS).*$/m);
     expect(plan).toMatch(/They run in 2 processes, A \(pid \d+\) and B \(pid \d+\)/);
     expect(unlocked).toMatch(/up to \d+ ran at the same time/);
     expect(unlocked).toMatch(/should be 200\.00: [1-9] of 10 updates were lost/);
     expect(locked).toContain('They ran one after the other.');
     expect(locked).toContain('The balance is 200.00, as it should be: no update was lost.');
+    if (/^The locks are in (?:Redis|PostgreSQL)/m.test(plan)) {
+      expect(limited).toMatch(/^ {2}at once {7}[0-3]{56}$/m);
+      expect(limited).toMatch(/At most [1-3] ran at the same time/);
+    } else {
+      expect(limited).toBe('\n');
+    }
     expect(Math.max(...output.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100);
   };
 
@@ -144,6 +150,7 @@ describe('npm run demo', () => {
     const alone = await run({ LOCK_STORE: 'memory' });
     expect(alone).toMatch(/^LOCK_STORE is "memory": the demo runs in one process/);
     expect(alone).toContain('The balance is 200.00, as it should be: no update was lost.');
+    expect(alone).toMatch(/At most [1-3] ran at the same time/);
   });
 
   it.each<[Choices, string]>([

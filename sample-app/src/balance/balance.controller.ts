@@ -1,7 +1,7 @@
 import { BadRequestException, Body, Controller, Get, HttpCode, Inject, Param, Post } from '@nestjs/common';
 import { parseAmount } from '../money/amount.js';
 import { viewOf, type BalanceView } from './balance.js';
-import { AmountDto, CustomerParams, TransferDto } from './balance.dto.js';
+import { AmountDto, CustomerParams, PairParams, TransferDto } from './balance.dto.js';
 import { BalanceService } from './balance.service.js';
 
 @Controller('customers/:customerId')
@@ -11,6 +11,11 @@ export class BalanceController {
   @Get('balance')
   async balance(@Param() { customerId }: CustomerParams): Promise<BalanceView> {
     return viewOf(await this.balances.show(customerId));
+  }
+
+  @Get('with/:otherId')
+  async both(@Param() { customerId, otherId }: PairParams): Promise<BalanceView[]> {
+    return (await this.balances.showBoth(customerId, otherId)).map(viewOf);
   }
 
   @Post('credit')

@@ -7,6 +7,12 @@ export class CustomerParams {
   readonly customerId!: string;
 }
 
+/** The path of two balances. */
+export class PairParams extends CustomerParams {
+  @IsCustomerId()
+  readonly otherId!: string;
+}
+
 /** The body of a credit or debit. */
 export class AmountDto {
   @IsAmount()

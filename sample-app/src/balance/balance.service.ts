@@ -23,6 +23,12 @@ export class BalanceService {
     return { customerId, amount: await this.repository.find(customerId) };
   }
 
+  /** Reads two rows with no change between: many such calls run at once, and changes wait for them. */
+  @DistributedLock({ key: (one: string, other: string) => [balanceKey(one), balanceKey(other)], mode: 'read', ttl: '5s' })
+  async showBoth(one: string, other: string): Promise<Balance[]> {
+    return [await this.show(one), await this.show(other)];
+  }
+
   @DistributedLock({ key: 'balance:<customerId>', ttl: '5s' })
   async credit(customerId: string, amount: bigint): Promise<Balance> {
     return this.change(customerId, amount);

@@ -12,6 +12,6 @@ export async function contend({ members }: Team): Promise<void> {
 /** A call that fails is one that an operator has ended: the page shows it. */
 async function runForever(member: Member, call: number): Promise<void> {
   for (let task = call; ; task += CALLS) {
-    await member.run({ task, locked: true }).catch(() => undefined);
+    await member.run({ task, kind: 'locked' }).catch(() => undefined);
   }
 }

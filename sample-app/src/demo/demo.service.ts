@@ -1,13 +1,16 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { DistributedLock } from 'nestjs-distributed-lock';
+import { DistributedLock, DistributedSemaphore } from 'nestjs-distributed-lock';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DemoSettings } from './demo-settings.js';
 import { SHARED_BALANCE, type SharedBalance } from './shared-balance.js';
-import { ADDED, type TaskOrder, type TaskRecord } from './task.js';
+import { ADDED, PERMITS, type TaskKind, type TaskOrder, type TaskRecord } from './task.js';
 
 type Run = Omit<TaskRecord, 'task' | 'process' | 'arrivedAt'>;
 
-/** One piece of work in two methods: `addLocked` differs from `add` by one line. */
+/**
+ * One piece of work in two methods: `addLocked` differs from `add` by one line. And another one that several may do at
+ * once.
+ */
 @Injectable()
 export class DemoService {
   constructor(
@@ -15,11 +18,22 @@ export class DemoService {
     @Inject(SHARED_BALANCE) private readonly balance: SharedBalance,
   ) {}
 
-  async run({ task, locked }: TaskOrder): Promise<TaskRecord> {
+  async run({ task, kind }: TaskOrder): Promise<TaskRecord> {
     const { account, process } = this.settings;
     const arrivedAt = Date.now();
-    const run = await (locked ? this.addLocked(account) : this.add(account));
+    const run = await this.#begin(kind, account);
     return { task, process, arrivedAt, ...run };
+  }
+
+  #begin(kind: TaskKind, account: string): Promise<Run> {
+    switch (kind) {
+      case 'unlocked':
+        return this.add(account);
+      case 'locked':
+        return this.addLocked(account);
+      case 'limited':
+        return this.call(account);
+    }
   }
 
   @DistributedLock({ key: 'demo:<account>', ttl: '2s', wait: '30s' })
@@ -34,5 +48,12 @@ export class DemoService {
     const wrote = read + ADDED;
     await this.balance.write(account, wrote);
     return { startedAt, endedAt: Date.now(), read, wrote };
+  }
+
+  @DistributedSemaphore({ key: 'demo-service:<0>', permits: PERMITS, ttl: '2s', wait: '30s' })
+  protected async call(_account: string): Promise<Run> {
+    const startedAt = Date.now();
+    await sleep(this.settings.workMs);
+    return { startedAt, endedAt: Date.now() };
   }
 }

@@ -1,15 +1,16 @@
 import 'reflect-metadata';
-import { describeLockPlace, keepsOrder, type LockPlace } from '../lock-place.js';
+import { describeLockPlace, keepsOrder, offersPermits, type LockPlace } from '../lock-place.js';
 import { Settings } from '../settings.js';
 import { StartUpError } from '../start-up.error.js';
 import { contend } from './contention.js';
 import { describeBalancePlace } from './open-balance.js';
 import { startServers } from './own-servers.js';
 import { startPage } from './page-server.js';
-import { describeLocked, describePlan, describeUnlocked } from './report.js';
+import { describeLimited, describeLocked, describePlan, describeUnlocked, NO_SEMAPHORE } from './report.js';
 import { runRound } from './round.js';
+import { PERMITS } from './task.js';
 import { gatherTeam, type Team } from './team.js';
-import { judge } from './verdict.js';
+import { courseOf, judge } from './verdict.js';
 
 const TASKS = 10;
 const WORK_MS = 200;
@@ -20,14 +21,25 @@ const PAGE_WORK_MS = 1_200;
 const WITHOUT_SERVER = 'There is no redis-server on the PATH and no REDIS_URL';
 const WITH_MEMORY = 'LOCK_STORE is "memory"';
 
-/** Shows both rounds; resolves to whether the lock kept its promise. */
+/** Shows all rounds; resolves to whether lock and semaphore kept their promises. */
 async function show(team: Team, locks: LockPlace): Promise<boolean> {
   console.log(describePlan(team, { tasks: TASKS, workMs: WORK_MS, balance: describeBalancePlace(locks), locks: describeLockPlace(locks) }));
-  console.log(describeUnlocked(await runRound(team, { tasks: TASKS, locked: false, staggerMs: STAGGER_MS })));
-  const round = await runRound(team, { tasks: TASKS, locked: true, staggerMs: STAGGER_MS });
+  console.log(describeUnlocked(await runRound(team, { tasks: TASKS, kind: 'unlocked', staggerMs: STAGGER_MS })));
+  const round = await runRound(team, { tasks: TASKS, kind: 'locked', staggerMs: STAGGER_MS });
   console.log(describeLocked(round, keepsOrder(locks)));
   const { lost, mostAtOnce } = judge(round);
-  return lost === 0 && mostAtOnce === 1;
+  return (await showLimited(team, locks)) && lost === 0 && mostAtOnce === 1;
+}
+
+/** Shows the round with permits, where there are any; resolves to whether there were never more. */
+async function showLimited(team: Team, locks: LockPlace): Promise<boolean> {
+  if (!offersPermits(locks)) {
+    console.log(NO_SEMAPHORE);
+    return true;
+  }
+  const { records } = await runRound(team, { tasks: TASKS, kind: 'limited', staggerMs: STAGGER_MS });
+  console.log(describeLimited(records));
+  return courseOf(records).mostAtOnce <= PERMITS;
 }
 
 /** Keeps several processes at one lock until somebody stops the demo. */

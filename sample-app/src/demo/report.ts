@@ -1,9 +1,9 @@
 import { formatAmount } from '../money/amount.js';
 import type { Round } from './round.js';
-import { ADDED, INITIAL } from './task.js';
+import { ADDED, INITIAL, PERMITS, type TaskRecord } from './task.js';
 import type { Team } from './team.js';
-import { drawTimeline } from './timeline.js';
-import { judge, type Verdict } from './verdict.js';
+import { drawCounted, drawTimeline } from './timeline.js';
+import { courseOf, judge, type Course, type Verdict } from './verdict.js';
 
 /** How much there is to do, and where. */
 export interface Plan {
@@ -46,9 +46,29 @@ ${drawTimeline(round.records)}
   ${describeOverlap(verdict)}
   ${describeBalance(round, verdict)}
 
-  They arrived in the order  ${verdict.arrived.join(' ')}
-  and ran in the order       ${verdict.ran.join(' ')}
-  ${describeOrder(verdict, keepsOrder)}`;
+${describeQueue(verdict, keepsOrder)}`;
+}
+
+export function describeLimited(records: readonly TaskRecord[]): string {
+  const course = courseOf(records);
+  return `
+WITH ${PERMITS} PERMITS: tasks that call a service, under @DistributedSemaphore({ key: …, permits: ${PERMITS} })
+
+${drawCounted(records)}
+
+  At most ${course.mostAtOnce} ran at the same time.
+
+${describeQueue(course, true)}`;
+}
+
+/** For a store that has none. */
+export const NO_SEMAPHORE = `
+WITH ${PERMITS} PERMITS there is no picture here: Redis, PostgreSQL and memory give permits.`;
+
+function describeQueue(course: Course, keepsOrder: boolean): string {
+  return `  They arrived in the order  ${course.arrived.join(' ')}
+  and ran in the order       ${course.ran.join(' ')}
+  ${describeOrder(course, keepsOrder)}`;
 }
 
 function describeOverlap({ mostAtOnce }: Verdict): string {
@@ -62,7 +82,7 @@ function describeBalance({ records, balance }: Round, { expected, lost }: Verdic
 }
 
 /** The order of the tasks in words. Each sentence was measured. */
-function describeOrder({ inOrder, inOrderWithin }: Verdict, keepsOrder: boolean): string {
+function describeOrder({ inOrder, inOrderWithin }: Course, keepsOrder: boolean): string {
   const isShared = inOrderWithin.size > 1;
   if (inOrder && isShared && !keepsOrder) {
     return 'The two are the same this time; a quorum keeps no order between processes.';
@@ -72,7 +92,7 @@ function describeOrder({ inOrder, inOrderWithin }: Verdict, keepsOrder: boolean)
   }
   const within = [...inOrderWithin].map(([name, kept]) => `${name}: ${kept ? 'yes' : 'no'}`).join(', ');
   const why = keepsOrder
-    ? 'a process that has its turn serves up to 16 of its own calls before the next process.'
+    ? 'a process that has its turn serves up to 16 of its own calls before others.'
     : 'a quorum keeps no order between processes, and whoever asks first has it.';
   return `The two differ: ${why}
   Was the order of arrival kept within each process? ${within}.`;

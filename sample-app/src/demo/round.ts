@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { INITIAL, type TaskRecord } from './task.js';
+import { INITIAL, type TaskKind, type TaskRecord } from './task.js';
 import type { Team } from './team.js';
 
 /** How much there is to do. */
 export interface RoundPlan {
   readonly tasks: number;
-  readonly locked: boolean;
+  readonly kind: TaskKind;
   /** Between the arrival of one task and the next. */
   readonly staggerMs: number;
 }
@@ -22,13 +22,13 @@ export interface Round {
  * Hands the first tasks to one member and the next ones to another, one shortly after the other, and waits until all
  * have ended.
  */
-export async function runRound({ members, account, balance }: Team, { tasks, locked, staggerMs }: RoundPlan): Promise<Round> {
+export async function runRound({ members, account, balance }: Team, { tasks, kind, staggerMs }: RoundPlan): Promise<Round> {
   await balance.write(account, INITIAL);
   const records = await Promise.all(
     Array.from({ length: tasks }, async (_, index) => {
       await sleep(index * staggerMs);
       const member = members[Math.floor((index * members.length) / tasks)] as Team['members'][number];
-      return member.run({ task: index + 1, locked });
+      return member.run({ task: index + 1, kind });
     }),
   );
   return { records, balance: await balance.read(account) };

@@ -10,15 +10,18 @@ export interface TaskRecord {
   readonly arrivedAt: number;
   readonly startedAt: number;
   readonly endedAt: number;
-  /** The balance it found, and the one it left, in hundredths. */
-  readonly read: number;
-  readonly wrote: number;
+  /** The balance it found, and the one it left, in hundredths; undefined for one that asks for a permit. */
+  readonly read?: number;
+  readonly wrote?: number;
 }
+
+/** A task changes the balance, without the lock or with it, or calls a service with a permit. */
+export type TaskKind = 'unlocked' | 'locked' | 'limited';
 
 /** The order that a task gets. */
 export interface TaskOrder {
   readonly task: number;
-  readonly locked: boolean;
+  readonly kind: TaskKind;
 }
 
 /** The answer of a child process. */
@@ -33,3 +36,6 @@ export const ADDED = 10_00;
 
 /** The balance before each round, in hundredths. */
 export const INITIAL = 100_00;
+
+/** How many tasks with permits run at once. */
+export const PERMITS = 3;

@@ -1,11 +1,8 @@
 import type { Round } from './round.js';
 import { ADDED, INITIAL, type TaskRecord } from './task.js';
 
-/** The verdict on a round, worked out from measurements. */
-export interface Verdict {
-  /** The balance that is expected, in hundredths. */
-  readonly expected: number;
-  readonly lost: number;
+/** The course of a round, worked out from measurements. */
+export interface Course {
   /** The most tasks that ran at the same moment. */
   readonly mostAtOnce: number;
   readonly arrived: readonly number[];
@@ -15,12 +12,21 @@ export interface Verdict {
   readonly inOrderWithin: ReadonlyMap<string, boolean>;
 }
 
+/** The verdict on a round in which all tasks changed one balance. */
+export interface Verdict extends Course {
+  /** The balance that is expected, in hundredths. */
+  readonly expected: number;
+  readonly lost: number;
+}
+
 export function judge({ records, balance }: Round): Verdict {
   const expected = INITIAL + records.length * ADDED;
+  return { ...courseOf(records), expected, lost: (expected - balance) / ADDED };
+}
+
+export function courseOf(records: readonly TaskRecord[]): Course {
   const processes = [...new Set(records.map((record) => record.process))];
   return {
-    expected,
-    lost: (expected - balance) / ADDED,
     mostAtOnce: Math.max(...records.map((record) => runningAt(record.startedAt, records))),
     arrived: orderBy('arrivedAt', records),
     ran: orderBy('startedAt', records),

@@ -1,7 +1,9 @@
-import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import type { AcquireReply, HoldRecord } from '../../lib/core/seam/lock-store';
+import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { newHold } from '../support/new-hold';
 import { RedisServer } from '../support/redis-server';
+import { sourceOf } from '../support/redis-source';
+import { until } from '../support/until';
 
 const PERMITS = 1_000;
 
@@ -10,15 +12,53 @@ let store: RedisLockStore;
 
 beforeAll(async () => {
   server = await RedisServer.start();
-  store = new RedisLockStore(server.url);
+  store = new RedisLockStore(sourceOf(server.url));
   await store.open({ prefix: 'lock', warn: () => undefined });
   // A server is sent each script once.
   await takeAndGive('warm');
-  await store.release({ ...newPermit('warm'), fence: 1 });
 });
 afterAll(async () => {
   await store.close();
   await server.stop();
+});
+
+/** Two holds of a semaphore that are in, of which the first has the longer lease. */
+async function twoOf(key: string): Promise<[longer: HoldRecord, shorter: HoldRecord]> {
+  const holds = [300_000, 60_000].map((ttlMs) => newHold(key, { shares: 5, ttlMs, unanswered: false }));
+  for (const hold of holds) {
+    expect((await store.acquire(hold)).fence).toBeGreaterThan(0);
+  }
+  return holds as [HoldRecord, HoldRecord];
+}
+
+async function expiryOf(key: string): Promise<number> {
+  const names = (await server.client.keys(`*${key}*`)).filter((name) => !name.includes('fence'));
+  expect(names.length).toBeLessThanOrEqual(1);
+  return names[0] === undefined ? 0 : server.client.pttl(names[0]);
+}
+
+test('a release takes out the hold of its owner alone, and once, where nobody queues', async () => {
+  const [longer, shorter] = await twoOf('alone');
+  expect(await store.release({ ...shorter, owner: longer.owner })).toBe(false);
+  expect(await store.release(shorter)).toBe(true);
+  expect(await store.release(shorter)).toBe(false);
+  expect(await expiryOf('alone')).toBeGreaterThan(60_000);
+  expect(await store.release({ ...longer, owner: shorter.owner })).toBe(false);
+  expect((await store.operator.inspect('alone'))?.holds).toBe(1);
+  expect(await store.release(longer)).toBe(true);
+  expect(await expiryOf('alone')).toBe(0);
+});
+
+test('a hold that asks again after its lease was over is in again, beside those who stayed', async () => {
+  const [longer] = await twoOf('again');
+  const hold = newHold('again', { shares: 5, ttlMs: 1_000 });
+  const holds = async (): Promise<number | undefined> => (await store.operator.inspect('again'))?.holds;
+  expect((await store.acquire(hold)).fence).toBeGreaterThan(0);
+  await until('the end of its lease', async () => (await holds()) === 2);
+  expect((await store.acquire({ ...hold, ttlMs: 60_000 })).fence).toBeGreaterThan(0);
+  expect(await holds()).toBe(3);
+  expect(await store.release({ ...hold, unanswered: false })).toBe(true);
+  expect(await store.release(longer)).toBe(true);
 });
 
 const newPermit = (key: string, permits = PERMITS): HoldRecord => newHold(key, { shares: permits, ttlMs: 600_000, limitMs: 60_000 });
