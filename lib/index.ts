@@ -27,7 +27,7 @@ export { outsideLocks } from './core/calls/call-tree.js';
 export { lockKey } from './core/words/lock-key.js';
 export { TransactionScope } from './core/transactions/transaction-scope.js';
 export type { TransactionEnd } from './core/transactions/transactions.js';
-export type { LockMode, LockOptions, OnUnavailable } from './core/words/call-options.js';
+export type { HoldMode, LockMode, LockOptions, OnUnavailable } from './core/words/call-options.js';
 export type { Duration } from './core/words/duration.js';
 export type { Lock } from './core/words/lock.js';
 export type { Permit } from './core/words/lock.js';

@@ -4,8 +4,8 @@ import { Availability } from './core/seam/availability.js';
 import { BackgroundReleases } from './core/leases/background-releases.js';
 import { BodyRun, Sections } from './core/entering/body-run.js';
 import { refuse } from './core/calls/caller-stack.js';
-import type { CallOptions } from './core/words/call-options.js';
-import { countByName, describedCaller, holderIn, THIS_PROCESS } from './core/words/caller.js';
+import { countByName, permitsByName, type CallOptions } from './core/words/call-options.js';
+import { describedCaller, holderIn, THIS_PROCESS } from './core/words/caller.js';
 import type { Candidate } from './leader/candidate.js';
 import { Candidates } from './leader/candidates.js';
 import { type Clock, systemClock } from './core/seam/time.js';
@@ -68,6 +68,10 @@ export interface LocksSettings {
 /** The functions that describe calls. The trace comes first, since it must not be cut off. */
 function describesOf(telemetry: Telemetry | undefined, describe: Describe | undefined): readonly Describe[] {
   return [...(telemetry?.describes ?? []), ...(describe ? [describe] : [])];
+}
+
+function callsOf({ calls }: Waiters): CallOptions[] {
+  return calls.map(({ call }) => call);
 }
 
 /**
@@ -143,8 +147,9 @@ export class Locks {
     this.#endTelemetry = telemetry?.watch({
       store: name,
       maxWaiters: maxWaiters.perProcess,
-      holds: () => countByName(leases.running.map(({ caller }) => caller)),
-      waiters: () => waiters.countByName(),
+      holds: (mode) => countByName(leases.running, mode),
+      waiters: (mode) => countByName(callsOf(waiters), mode),
+      permits: () => permitsByName([...leases.running, ...callsOf(waiters)]),
       health: () => this.health(0),
     });
   }
@@ -174,7 +179,7 @@ export class Locks {
 
   /** Reports a call that runs without a permit, since the store is away, and makes the handle that its body gets. */
   without(key: string, call: CallOptions, error: LockError): Lock {
-    this.#reporter.ranWithout({ key, caller: call.caller }, error);
+    this.#reporter.ranWithout({ ...call, key }, error);
     return new NoPermit(key) as unknown as Lock;
   }
 

@@ -108,6 +108,6 @@ export class ApplicationStores {
   }
 }
 
-function infoOf({ fence, by, since, remainingMs, holds, waiters }: LockInspection): StoredLockInfo {
-  return { fence, by, heldMs: Math.max(0, Date.now() - since.getTime()), remainingMs: finite(remainingMs), holds, waiters };
+function infoOf({ fence, by, since, remainingMs, holds, shares, waiters }: LockInspection): StoredLockInfo {
+  return { fence, by, heldMs: Math.max(0, Date.now() - since.getTime()), remainingMs: finite(remainingMs), holds, shares, waiters };
 }

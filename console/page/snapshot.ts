@@ -1,3 +1,4 @@
+import type { StoredLock } from '../../lib/core/seam/lock-store.js';
 import type { HeldLock, Survey, WaitingCall } from '../../lib/operate/peers/survey.js';
 
 /** The settings of the page for its user, and the version that the page runs on. */
@@ -71,9 +72,11 @@ export interface RowChanges<Row> {
 }
 
 /** A lock that a search found and no process answers for. */
-export interface FoundOrphan {
+export interface FoundOrphan extends Pick<StoredLock, 'shares'> {
   readonly key: string;
   readonly fence: number;
+  /** How many hold it. */
+  readonly count: number;
   /** Who acquired it, as the store has it. */
   readonly by: string;
   /** Since when, by the clock of the store, in milliseconds. */
@@ -99,7 +102,7 @@ export interface SearchStep {
 export type SearchEnd = 'complete' | 'partly' | 'failed';
 
 /** A lock as its store has it. */
-export interface StoredLockInfo {
+export interface StoredLockInfo extends Pick<StoredLock, 'holds' | 'shares'> {
   readonly fence: number;
   /** Who acquired it: host, process id and place in the code. */
   readonly by: string;
@@ -107,7 +110,6 @@ export interface StoredLockInfo {
   readonly heldMs: number;
   /** The rest of the lease, in milliseconds; undefined where leases do not end by time. */
   readonly remainingMs: number | undefined;
-  readonly holds: number;
   /** The processes that wait, in order. */
   readonly waiters: readonly string[];
 }

@@ -56,8 +56,9 @@ export class LockOperations {
 
   /**
    * Releases the lock by force, if it is held at the fence that `inspect` showed; false where it is not held at that
-   * fence. For operators: its holders are notified, but until then their code runs beside the next owner's. `by` and
-   * `reason` are told in the event `forced`, in the logs of this process and of the holder's, and in `incidents()`.
+   * fence. All who share the key are taken out. For operators: its holders are notified, but until then their code
+   * runs beside the next owner's. `by` and `reason` are told in the event `forced`, in the logs of this process and of
+   * the holder's, and in `incidents()`.
    */
   async forceRelease(key: string, options: ForceReleaseOptions): Promise<boolean> {
     const site = siteOf('forceRelease');

@@ -119,7 +119,7 @@ export function describeCommands(given: () => CliStore, { messages = true } = {}
     await held('other:1');
     const [all, some, none] = await Promise.all([run('list'), run('list', 'listed:', '--json'), run('list', 'none:')]);
     expect(all).toMatchObject({ code: 0, err: '' });
-    expect(all.out).toMatch(/^KEY +HELD BY +SINCE +FENCE +LEASE LEFT +WAITING +QUEUED +ANSWERS\n/);
+    expect(all.out).toMatch(/^KEY +HELD BY +MODE +SINCE +FENCE +LEASE LEFT +WAITING +QUEUED +ANSWERS\n/);
     expect(all.out).toMatch(new RegExp(`^listed:1 .* ${fence} .* 0 +0 +no$`, 'm'));
     expect(all.out).toMatch(/^other:1 /m);
     expect(JSON.parse(some.out)).toMatchObject({ key: 'listed:1', fence, waiting: 0, waiters: [], answers: false });

@@ -56,6 +56,46 @@ test('inspect shows the queue in order', async () => {
   expect(out).toContain(`Queued      2 processes, in order:\n  1. ${waiters[0]}\n  2. ${waiters[1]}\n`);
 });
 
+test('readers and permits show how many share a key, and that a release by force takes all of them out', async () => {
+  const share = async (key: string, shares: 'read' | number) =>
+    (await store.acquire(newHold(key, { shares, ttlMs: 60_000 }))).fence as number;
+  for (const key of ['report', 'report', 'report']) {
+    await share(key, 'read');
+  }
+  const fences = [await share('erp', 5), await share('erp', 5), await share('erp', 5), await share('erp', 4)];
+  const [list, json, readers, permits] = await Promise.all([
+    cli(env, ['list']),
+    cli(env, ['list', 'erp', '--json']),
+    cli(env, ['inspect', 'report']),
+    cli(env, ['inspect', 'erp']),
+  ]);
+  expect(list.out).toMatch(/^report +tester +read by 3 /m);
+  expect(list.out).toMatch(/^erp +tester +4 of 4 permits /m);
+  expect(list.out).toMatch(/^held all the time +tester +write /m);
+  expect(JSON.parse(json.out)).toMatchObject({ key: 'erp', holds: 4, shares: 4 });
+  expect(readers.out).toMatch(/^Held by +tester, and 2 others$/m);
+  expect(readers.out).toMatch(/^Holds +read by 3$/m);
+  expect(permits.out).toMatch(/^Holds +4 of 4 permits$/m);
+  const released = await cli(env, ['release', 'erp', '--fence', String(fences[0]), '--yes']);
+  expect(released.out).toBe('"erp" was released.\n');
+  expect(released.err).toContain('and by 3 more (4 of 4 permits)');
+  expect(released.err).toContain('All are taken out.');
+  expect(await store.inspect('erp')).toBeNull();
+});
+
+test('calls that share a lock are one row of top', async () => {
+  const other = await otherStore();
+  const locks = makeLocks(other, { ttl: 60_000 });
+  try {
+    await Promise.all([1, 2, 3].map(() => locks.acquirePermit('shared:erp', 5, { by: 'Erp.sync' })));
+    const { out } = await cliUntil(env, ['top'], (ran) => ran.out.includes('shared:erp'));
+    expect(out.match(/^shared:erp +Erp\.sync .* 3 of 5 permits .*$/gm)).toHaveLength(1);
+  } finally {
+    await locks.shutdown();
+    await other.close();
+  }
+});
+
 test('a lock that changes hands while it is listed has one row', async () => {
   const others = await Promise.all([otherStore(), otherStore()]);
   const services = others.map((other) => makeLocks(other, { wait: 60_000 }));

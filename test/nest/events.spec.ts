@@ -143,6 +143,19 @@ describe('in a process', () => {
     expect(events[0]).toMatchObject({ store: 'default', key: 'balance:42', by: `${PROCESS} Balances.credit` });
   });
 
+  test('an event says how the call has its key, or wanted it', async () => {
+    await locks.withLock('k', () => undefined);
+    await locks.withLock('k', { mode: 'read' }, () => failure(locks.acquire('k')));
+    await locks.withPermit('erp', 1, () => failure(locks.acquirePermit('erp', 1, { wait: 0, reentry: 'never' })));
+    await locks.acquire('k').then(({ fence }) => locks.operations.forceRelease('k', { fence }));
+    expect(events.map(({ type, mode }) => `${type} ${mode}`)).toEqual([
+      ...['acquired write', 'released write'],
+      ...['acquired read', 'refused write', 'released read'],
+      ...['acquired permit', 'refused permit', 'released permit'],
+      ...['acquired write', 'lost write', 'forced undefined'],
+    ]);
+  });
+
   test.each([5, ''])('a name that is %j is refused', async (name) => {
     await expect(locks.withLock('k', { name: name as string }, () => undefined)).rejects.toThrow(
       /LockService.withLock: name is .*Pass a text/,

@@ -70,6 +70,21 @@ describe('with a lock on a real server', () => {
   );
 
   test(
+    'shows how many share a key, and that a release by force takes all of them out',
+    async () => {
+      const permits = await Promise.all([1, 2].map(() => running.locks.acquirePermit('erp', 3, { by: 'Erp.sync' })));
+      await row('erp').getByText('2 of 3 permits').waitFor();
+      await page.getByRole('button', { name: 'Release erp by force' }).click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByText('All that share it are taken out.').waitFor();
+      await dialog.getByRole('button', { name: 'Cancel' }).click();
+      await Promise.all(permits.map((permit) => permit.release()));
+      await row('erp').waitFor({ state: 'detached' });
+    },
+    PATIENCE_MS,
+  );
+
+  test(
     'releases by force once the key is typed, and never a later holder',
     async () => {
       const first = await hold('balance:42');

@@ -6,6 +6,7 @@ import { merge } from '../../console/page/app/model/merge';
 import { NOTHING, type State, type StoreState } from '../../console/page/app/model/state';
 import { timeline } from '../../console/page/app/model/timeline';
 import { troubleWords } from '../../console/page/app/model/trouble-words';
+import { waitForest } from '../../console/page/app/model/wait-forest';
 import { waitsForStore } from '../../console/page/app/model/waits-for-store';
 import { SurveySequence } from '../../console/page/survey-sequence';
 import type { PeerHealth, Survey } from '../../lib/operate/peers/survey';
@@ -40,6 +41,34 @@ describe('of a process that does not answer any more', () => {
     const missed = stateAfter(shop, { ...without, silent: [...shop.silent, gone?.id as string] });
     expect(rowOf(missed, 'report:daily')).toMatchObject({ answers: false, holders: [{ isSilent: true }] });
     expect(rowOf(stateAfter(shop, without), 'report:daily')).toBeUndefined();
+  });
+});
+
+describe('a semaphore', () => {
+  const shop = surveyOfShop();
+  const [pattern] = shop.held as [Survey['held'][number]];
+  const [here, there] = shop.processes.map(({ id }) => id) as [string, string];
+  const permit = { ...pattern, key: 'erp', shares: 5 };
+  const full: Survey = {
+    ...shop,
+    held: [{ ...permit, process: here }, ...[5, 4, 5].map((shares) => ({ ...permit, shares, process: there }))],
+  };
+
+  test('is one row, with how many of its permits are used', () => {
+    expect(rowsOf(stateAfter(full)).filter(({ key }) => key === 'erp')).toEqual([expect.objectContaining({ count: 4, shares: 4 })]);
+  });
+
+  test('keeps the permits of a process that does not answer any more, beside those of others', () => {
+    const held = full.held.filter(({ process }) => process === here);
+    const processes = shop.processes.filter(({ id }) => id !== there);
+    const state = stateAfter(full, { ...full, held, processes, silent: [there] });
+    expect(rowOf(state, 'erp')).toMatchObject({ count: 4, answers: true });
+  });
+
+  test('that calls wait for names one of its holders, and says how many others there are', () => {
+    const waiting = [{ ...(shop.waiting[0] as Survey['waiting'][number]), key: 'erp', holds: [] }];
+    const [store] = stateAfter({ ...full, waiting }).stores as [StoreState];
+    expect(waitForest(store)).toEqual([expect.objectContaining({ key: 'erp', others: 3 })]);
   });
 });
 

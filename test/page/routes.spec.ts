@@ -159,6 +159,13 @@ describe.each(Object.keys(PLATFORMS) as (keyof typeof PLATFORMS)[])('on %s', (pl
     await release({ store: 'default', key: 'x'.repeat(1_025), fence: 1, reason: 'It hangs.' }).expect(400);
   });
 
+  test('a key that several share is shown with all of them', async () => {
+    const permits = await Promise.all([1, 2].map(() => running.locks.acquirePermit('erp', 3)));
+    const { body } = await get('/lock?store=default&key=erp').set(IN).expect(200);
+    expect(body).toMatchObject({ lock: { holds: 2, shares: 3 } });
+    await Promise.all(permits.map((permit) => permit.release()));
+  });
+
   test('a release is refused that another site could have sent, or that is none', async () => {
     const lock = await running.locks.acquire('balance:42');
     const body = { store: 'default', key: 'balance:42', fence: lock.fence, reason: 'It hangs.' };

@@ -1,7 +1,7 @@
 import type { StoredLock } from '../../../lib/core/seam/lock-store.js';
 import { calledAs } from '../../../lib/core/words/description.js';
 import type { WaitingCall } from '../../../lib/operate/peers/survey.js';
-import { printable } from '../../../lib/core/words/shown.js';
+import { printable, sharing } from '../../../lib/core/words/shown.js';
 import { absenceOf } from '../absence.js';
 import { ageOf, shownMs } from '../age.js';
 import type { CommandLine } from '../command-line.js';
@@ -25,7 +25,7 @@ export async function inspect(session: Session, line: CommandLine): Promise<numb
 
 function documentOf(
   key: string,
-  { by, since, fence, remainingMs, holds, processes, waiters }: StoredLock,
+  { by, since, fence, remainingMs, holds, shares, processes, waiters }: StoredLock,
   calls: readonly WaitingCall[],
 ): object {
   return {
@@ -35,28 +35,32 @@ function documentOf(
     fence,
     remainingMs,
     holds,
+    shares,
     processes,
     waiters,
-    calls: calls.map(({ name, site, description, process, waitedMs, leftMs }) => ({ name, site, description, process, waitedMs, leftMs })),
+    calls: calls.map(({ name, site, description, process, waitedMs, leftMs, shares: wanted }) => ({
+      ...{ name, site, description, process, waitedMs, leftMs },
+      shares: wanted,
+    })),
   };
 }
 
 function linesOf(key: string, lock: StoredLock, calls: readonly WaitingCall[]): string[] {
-  const { by, since, fence, remainingMs, holds, processes = [], waiters } = lock;
+  const { by, since, fence, remainingMs, holds, shares, processes = [], waiters } = lock;
   return [
     `Key         ${key}`,
-    `Held by     ${by}`,
+    `Held by     ${by}${shares !== undefined && holds > 1 ? `, and ${counted(holds - 1, 'other', 'others')}` : ''}`,
     `Since       ${since.toISOString()} (${ageOf(since)})`,
     `Fence       ${fence}`,
     `Lease left  ${shownMs(remainingMs)}`,
-    `Holds       ${holds}`,
+    `Holds       ${shares === undefined ? holds : sharing(shares, holds)}`,
     ...processes.map((process) => `Process     ${process}`),
     `Queued      ${counted(waiters.length, 'process', 'processes')}${waiters.length > 0 ? ', in order:' : ''}`,
     ...waiters.map((waiter, at) => `  ${at + 1}. ${waiter}`),
     `Waiting     ${counted(calls.length, 'call', 'calls')}${calls.length > 0 ? ', as their processes say:' : ''}`,
     ...calls.map(
-      ({ process, waitedMs, leftMs, ...call }) =>
-        `  ${calledAs(call)} in ${process}, for ${shownMs(waitedMs)}, at most ${shownMs(leftMs)} more`,
+      ({ process, waitedMs, leftMs, shares: wanted, ...call }) =>
+        `  ${calledAs(call)} in ${process}${wanted === undefined ? '' : wanted === 'read' ? ', to read' : ', for a permit'}, for ${shownMs(waitedMs)}, at most ${shownMs(leftMs)} more`,
     ),
   ];
 }

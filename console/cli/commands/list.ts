@@ -1,5 +1,6 @@
 import { LockConfigurationError } from '../../../lib/core/words/errors.js';
 import type { LeftOut, ListedLock } from '../../../lib/operate/peers/lock-list.js';
+import { sharing } from '../../../lib/core/words/shown.js';
 import { absenceOf } from '../absence.js';
 import { ageOf, shownMs } from '../age.js';
 import type { CommandLine } from '../command-line.js';
@@ -15,6 +16,7 @@ const REFUSED = 3;
 const COLUMNS: readonly Column<ListedLock>[] = [
   { title: 'KEY', text: ({ key }) => key, kind: 'long' },
   { title: 'HELD BY', text: ({ by }) => by, kind: 'long' },
+  { title: 'MODE', text: ({ shares, holds }) => sharing(shares, holds) },
   { title: 'SINCE', text: ({ since }) => ageOf(since), kind: 'number' },
   { title: 'FENCE', text: ({ fence }) => String(fence), kind: 'number' },
   { title: 'LEASE LEFT', text: ({ remainingMs }) => shownMs(remainingMs), kind: 'number' },
@@ -44,8 +46,8 @@ export async function list(session: Session, line: CommandLine): Promise<number>
   }
   const found = [...byKey.values()].toSorted((one, other) => one.since.getTime() - other.since.getTime());
   if (json) {
-    for (const { key, by, since, fence, remainingMs, holds, processes, waiting, waiters, answers } of found) {
-      printJson({ key, by, since, fence, remainingMs, holds, processes, waiting, waiters, answers });
+    for (const { key, by, since, fence, remainingMs, holds, shares, processes, waiting, waiters, answers } of found) {
+      printJson({ key, by, since, fence, remainingMs, holds, shares, processes, waiting, waiters, answers });
     }
   } else if (found.length > 0) {
     print(...tableOf(COLUMNS, found, columns()));

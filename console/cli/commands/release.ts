@@ -1,6 +1,7 @@
 import { userInfo } from 'node:os';
 import { createInterface } from 'node:readline/promises';
-import { printable } from '../../../lib/core/words/shown.js';
+import type { StoredLock } from '../../../lib/core/seam/lock-store.js';
+import { printable, sharing } from '../../../lib/core/words/shown.js';
 import { absenceOf } from '../absence.js';
 import { ageOf } from '../age.js';
 import type { CommandLine } from '../command-line.js';
@@ -17,7 +18,7 @@ export async function release(session: Session, line: CommandLine): Promise<numb
   const lock = await locks.inspect(key);
   let released = false;
   if (lock?.fence === fence) {
-    tell(`"${key}" is held by ${lock.by} since ${ageOf(lock.since)}, at fence ${fence}. Its code runs on until it hears of it.`);
+    tell(heldWords(key, lock));
     const answers = yes ? { reason } : await confirm(key, reason);
     if ('problem' in answers) {
       tell(`${answers.problem} Nothing was released.`);
@@ -33,6 +34,13 @@ export async function release(session: Session, line: CommandLine): Promise<numb
   }
   remark(released || heldAt !== undefined ? undefined : await absenceOf(session, line), line);
   return released ? 0 : 1;
+}
+
+function heldWords(key: string, { by, since, fence, holds, shares }: StoredLock): string {
+  const held = `"${key}" is held by ${by} since ${ageOf(since)}`;
+  return shares !== undefined && holds > 1
+    ? `${held}, and by ${holds - 1} more (${sharing(shares, holds)}), at fence ${fence}. All are taken out. Their code runs on until it hears of it.`
+    : `${held}, at fence ${fence}. Its code runs on until it hears of it.`;
 }
 
 function resultOf(released: boolean, fence: number, heldAt: number | undefined): string {

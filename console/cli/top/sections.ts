@@ -1,4 +1,5 @@
 import { calledAs } from '../../../lib/core/words/description.js';
+import { sharing } from '../../../lib/core/words/shown.js';
 import { shownMs } from '../age.js';
 import { tableOf, type Column } from '../table.js';
 import type { HeldRow, Snapshot, WaitedKey } from './snapshot.js';
@@ -16,6 +17,7 @@ const OLDEST: readonly Column<HeldRow>[] = [
   { title: 'KEY', text: ({ key }) => key, kind: 'long' },
   { title: 'HELD BY', text: calledAs, kind: 'long' },
   { title: 'PROCESS', text: ({ process }) => process, kind: 'long' },
+  { title: 'MODE', text: ({ shares, holds }) => sharing(shares, holds) },
   { title: 'SINCE', text: ({ heldMs }) => shownMs(heldMs), kind: 'number' },
   { title: 'FENCE', text: ({ fence }) => String(fence), kind: 'number' },
 ];

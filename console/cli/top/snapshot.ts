@@ -1,3 +1,5 @@
+import { groupedBy } from '../../../lib/core/words/grouped-by.js';
+import { fewest } from '../../../lib/core/words/shown.js';
 import type { ListedLock } from '../../../lib/operate/peers/lock-list.js';
 import type { HeldLock, Survey, WaitingCall } from '../../../lib/operate/peers/survey.js';
 
@@ -17,8 +19,10 @@ export interface WaitedKey {
   readonly queued: number | null;
 }
 
-/** A lock that is held, as it is shown. */
-export type HeldRow = Pick<HeldLock, 'key' | 'fence' | 'site' | 'description' | 'process' | 'heldMs' | 'remainingMs'>;
+/** A lock that is held, as it is shown: by the call that has had it longest, and by how many. */
+export type HeldRow = Pick<HeldLock, 'key' | 'fence' | 'site' | 'description' | 'process' | 'heldMs' | 'remainingMs' | 'shares'> & {
+  readonly holds: number;
+};
 
 /** The parts of a survey that are worth watching. */
 export interface Snapshot {
@@ -33,7 +37,7 @@ export function snapshotOf(survey: Survey, filter: string): Snapshot {
   const waiting = survey.waiting.filter(({ key }) => key.includes(filter));
   return {
     processes: survey.processes.length - 1,
-    oldest: survey.held.filter(({ key }) => key.includes(filter)).toSorted((one, other) => other.heldMs - one.heldMs),
+    oldest: locksOf(survey.held.filter(({ key }) => key.includes(filter)).toSorted((one, other) => other.heldMs - one.heldMs)),
     keys: grouped(waiting, ({ key }) => key).map(([key, { waiting: calls, longestMs }]) => ({
       key,
       waiting: calls,
@@ -50,13 +54,15 @@ export function storedSnapshotOf(locks: readonly ListedLock[], now: number, filt
   return {
     processes: 0,
     oldest: rows
-      .map(({ key, fence, by, processes = [], since, remainingMs }) => ({
+      .map(({ key, fence, by, processes = [], since, remainingMs, holds, shares }) => ({
         key,
         fence,
         site: by,
         process: processes.join(', '),
         heldMs: Math.max(0, now - since.getTime()),
         remainingMs,
+        holds,
+        shares,
       }))
       .toSorted((one, other) => other.heldMs - one.heldMs),
     keys: rows
@@ -65,6 +71,16 @@ export function storedSnapshotOf(locks: readonly ListedLock[], now: number, filt
       .toSorted((one, other) => other.queued - one.queued),
     names: [],
   };
+}
+
+/** A row for all calls that share a lock, in the order of the first of them. */
+function locksOf(held: readonly HeldLock[]): HeldRow[] {
+  const locks = groupedBy(held, ({ key, fence }) => `${fence} ${key}`);
+  return [...locks.values()].map(rowOf);
+}
+
+function rowOf(calls: readonly HeldLock[]): HeldRow {
+  return { ...(calls[0] as HeldLock), holds: calls.length, shares: fewest(calls) };
 }
 
 /** A snapshot with so many rows in each table. */

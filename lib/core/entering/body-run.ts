@@ -3,6 +3,7 @@ import { callContext } from '../calls/call-tree.js';
 import { refuse } from '../calls/caller-stack.js';
 import type { EntryEvents } from './entering-parts.js';
 import type { EntryListener } from './entrance.js';
+import { modeOf, type HoldMode } from '../words/call-options.js';
 import type { LockLostError } from '../words/errors.js';
 import { stillRunning } from '../leases/loss.js';
 import type { Lease } from '../leases/lease.js';
@@ -153,6 +154,7 @@ class Section implements LockedSection {
   readonly store: string;
   readonly name: string;
   readonly site: string;
+  readonly mode: HoldMode;
   readonly keys: readonly string[];
   readonly fence: number;
   readonly ttlMs: number;
@@ -164,6 +166,7 @@ class Section implements LockedSection {
     this.store = store;
     this.name = call.caller.name;
     this.site = call.caller.site;
+    this.mode = modeOf(call.shares);
     this.keys = frame.keys;
     this.fence = (frame.taken[0] as Lease).fence;
     this.ttlMs = call.ttlMs;

@@ -1,6 +1,5 @@
 import type { Clock } from '../seam/time.js';
 import { findCycle, type Wanted } from './cycle.js';
-import { countByName } from '../words/caller.js';
 import type { Acquisition } from './acquisition.js';
 import type { Lifecycle } from '../seam/lifecycle.js';
 import { Waiter, type WaitingLine, type WaitOutcome } from '../calls/waiter.js';
@@ -119,10 +118,6 @@ export class Waiters {
 
   get calls(): readonly Acquisition[] {
     return [...this.#waiting.keys()];
-  }
-
-  countByName(): ReadonlyMap<string, number> {
-    return countByName(this.calls.map(({ call }) => call.caller));
   }
 
   /** Ends every wait, at shutdown. */

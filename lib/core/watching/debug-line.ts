@@ -11,10 +11,11 @@ export type DebugNote =
 
 /**
  * One line: what happened, the key, the details, the caller and the store. The line leaves out `process` and `site`,
- * since `by` has both; and `name`, which is for counting calls only.
+ * since `by` has both; and `name`, which is for counting calls only; and write mode.
  */
 export function debugLine(note: DebugNote): string {
-  const { type, store, key, by, name: _name, process: _process, site: _site, ...details } = note;
+  const { type, store, key, by, name: _name, process: _process, site: _site, mode, ...others } = note;
+  const details = mode === 'write' ? others : { mode, ...others };
   const shown = Object.entries(details)
     .filter(([, value]) => value !== undefined && value !== false)
     .map(([field, value]) => ` ${field}=${show(field, value)}`);

@@ -1,6 +1,7 @@
 import { debugLine, type DebugNote } from './debug-line.js';
 import type { Acquisition } from '../entering/acquisition.js';
 import type { EntryEvents } from '../entering/entering-parts.js';
+import { modeOf } from '../words/call-options.js';
 import { keysOf } from '../words/cycle-call.js';
 import { callerOf, THIS_PROCESS, type Caller } from '../words/caller.js';
 import { LockNotAcquiredError, refusalOfStore, type LockError, type LostReason } from '../words/errors.js';
@@ -25,8 +26,8 @@ type LostEvent = Extract<LockEvent, { type: 'lost' }>;
 
 const FORCING = callerOf('', 'LockOperations.forceRelease');
 
-/** The lock and the caller that an event is about. */
-type Subject = Pick<Lease, 'key' | 'caller'>;
+/** The lock and the caller that an event is about, and how the caller wants the lock, where it does. */
+type Subject = Pick<Lease, 'key' | 'caller'> & Partial<Pick<Lease, 'shares'>>;
 
 /** A check of the health is about no key. */
 const CHECKING: Subject = { key: '', caller: callerOf('', 'LockOperations.health') };
@@ -105,11 +106,11 @@ export class Reporter implements LeaseEvents, EntryEvents {
     }
   }
 
-  reentered({ key, fence }: Lease, caller: Caller): void {
+  reentered({ key, fence, shares }: Lease, caller: Caller): void {
     if (this.#parts.debug) {
-      this.#log({ type: 'reentered', ...this.#subject({ key, caller }), fence });
+      this.#log({ type: 'reentered', ...this.#subject({ key, caller, shares }), fence });
     }
-    this.#entered({ key, fence, caller }, 'reentered');
+    this.#entered({ key, fence, caller, shares }, 'reentered');
   }
 
   /** A call has its locks, or `refusal` says why not. */
@@ -117,21 +118,29 @@ export class Reporter implements LeaseEvents, EntryEvents {
     const { waitedFor, waitedInside: inside } = acquisition;
     const failure = refusal === undefined ? undefined : refusalOfStore(refusal);
     if (failure) {
-      this.#failed({ key: failure.key, caller: acquisition.call.caller }, failure, true);
+      this.#failed({ ...acquisition.call, key: failure.key }, failure, true);
     }
     if (refusal === undefined && waitedFor === undefined) {
       return;
     }
     const { call, frame, waitedMs, cycle } = acquisition;
-    const { caller } = call;
+    const { caller, shares } = call;
     const reason = refusedReasonOf(refusal);
     const holder = (refusal instanceof LockNotAcquiredError ? refusal.holder : undefined) ?? acquisition.holder;
     const skipped = call.skips && reason === 'busy';
     if (waitedFor !== undefined) {
-      this.#publish({ type: 'waited', ...this.#subject({ key: waitedFor, caller }), waitedMs, inside, gaveUp: reason, skipped, holder });
+      this.#publish({
+        type: 'waited',
+        ...this.#subject({ key: waitedFor, caller, shares }),
+        waitedMs,
+        inside,
+        gaveUp: reason,
+        skipped,
+        holder,
+      });
     }
     if (reason) {
-      const subject = this.#subject({ key: (refusal as LockError).key ?? (frame.keys[0] as string), caller });
+      const subject = this.#subject({ key: (refusal as LockError).key ?? (frame.keys[0] as string), caller, shares });
       this.#publish({ type: 'refused', ...subject, waitedMs, inside, reason, skipped, holder });
       if (reason === 'cycle' && cycle) {
         this.#publish({ type: 'cycle', ...subject, keys: keysOf(cycle), ...cycle });
@@ -306,8 +315,9 @@ export class Reporter implements LeaseEvents, EntryEvents {
     return { ...this.#subject(lease), fence: lease.fence };
   }
 
-  #subject({ key, caller }: Subject): EventOfLock {
+  #subject({ key, caller, shares }: Subject): EventOfLock {
     const { name, by, site, description } = caller;
-    return { store: this.#parts.store, key, name, by, process: THIS_PROCESS, site, description };
+    const mode = key === '' || caller === FORCING ? undefined : modeOf(shares);
+    return { store: this.#parts.store, key, name, by, process: THIS_PROCESS, site, mode, description };
   }
 }

@@ -13,6 +13,13 @@ export type LockMode = 'write' | 'read';
  */
 export type Shares = 'read' | number;
 
+/** How a hold has its key, as events, metrics and spans say it. */
+export type HoldMode = LockMode | 'permit';
+
+export function modeOf(shares: Shares | undefined): HoldMode {
+  return typeof shares === 'number' ? 'permit' : (shares ?? 'write');
+}
+
 /** How a call behaves while the store is known to be away: it waits, or it throws at once. */
 export type OnUnavailable = 'wait' | 'throw';
 
@@ -113,6 +120,28 @@ export interface CallOptions {
   /** Whether its caller goes on where the lock is busy (`LockNotAcquiredError.reason`), so that this is no failure. */
   readonly skips: boolean;
   readonly caller: Caller;
+}
+
+/** How many calls of that mode there are of each name; of all modes where none is given. */
+export function countByName(calls: Iterable<Pick<CallOptions, 'caller' | 'shares'>>, mode?: HoldMode): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { caller, shares } of calls) {
+    if (mode === undefined || mode === modeOf(shares)) {
+      counts.set(caller.name, (counts.get(caller.name) ?? 0) + 1);
+    }
+  }
+  return counts;
+}
+
+/** The smallest count of the permits that calls of each name have, or want. */
+export function permitsByName(calls: Iterable<Pick<CallOptions, 'caller' | 'shares'>>): ReadonlyMap<string, number> {
+  const permits = new Map<string, number>();
+  for (const { caller, shares } of calls) {
+    if (typeof shares === 'number') {
+      permits.set(caller.name, Math.min(shares, permits.get(caller.name) ?? shares));
+    }
+  }
+  return permits;
 }
 
 export const LEAST_TTL_MS = 100;

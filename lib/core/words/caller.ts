@@ -17,14 +17,6 @@ export interface Caller {
   readonly description?: string;
 }
 
-export function countByName(callers: Iterable<Caller>): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>();
-  for (const { name } of callers) {
-    counts.set(name, (counts.get(name) ?? 0) + 1);
-  }
-  return counts;
-}
-
 /** `by` is empty where the call says nothing of itself. */
 export function callerOf(by: string, site: string, name = site): Caller {
   return { by: by === '' ? THIS_PROCESS : `${THIS_PROCESS} ${by}`, site, name };

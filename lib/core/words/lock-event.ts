@@ -1,4 +1,5 @@
 import { channel } from 'node:diagnostics_channel';
+import type { HoldMode } from './call-options.js';
 import type { Cycle } from './cycle-call.js';
 import { LockNotAcquiredError, type LockError, type LockHolder, type LostReason, type NotAcquiredReason } from './errors.js';
 
@@ -22,6 +23,8 @@ export interface EventOfLock {
   readonly process: string;
   /** Where the call stands in the code: `Class.method`, its option `by`, or the method of `LockService`. */
   readonly site: string;
+  /** How the call has its key, or wants it. Undefined of a release by force, and of a health check. */
+  readonly mode?: HoldMode | undefined;
   /** The text of the option `describe` for the call, such as `request=8f3 tenant=acme`. */
   readonly description?: string | undefined;
 }

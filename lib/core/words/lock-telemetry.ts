@@ -1,3 +1,4 @@
+import type { HoldMode } from './call-options.js';
 import type { LockError } from './errors.js';
 import type { EventOfLock, LockEvent } from './lock-event.js';
 import type { Description } from './description.js';
@@ -24,9 +25,10 @@ export interface LockedSection {
   readonly name: string;
   /** Where the call stands in the code: `LockEvent.site`. */
   readonly site: string;
+  readonly mode: HoldMode;
   /** Its keys, sorted, each once. */
   readonly keys: readonly string[];
-  /** The fence of its first key. */
+  /** The fence of its first key. A permit's says nothing. */
   readonly fence: number;
   readonly ttlMs: number;
   readonly waitedMs: number;
@@ -48,10 +50,12 @@ export interface LockSource {
   readonly store: string;
   /** How many calls of this process may wait. */
   readonly maxWaiters: number;
-  /** How many locks calls of each name hold now, in this process. */
-  holds(): ReadonlyMap<string, number>;
-  /** How many calls of each name wait now, in this process. */
-  waiters(): ReadonlyMap<string, number>;
+  /** How many locks and permits calls of each name hold now, in this process; of `mode` only, where it is given. */
+  holds(mode?: HoldMode): ReadonlyMap<string, number>;
+  /** How many calls of each name wait now, in this process; only those of `mode`, where it is given. */
+  waiters(mode?: HoldMode): ReadonlyMap<string, number>;
+  /** How many permits there are in all, by the name of the calls here that have or want one; of several, the fewest. */
+  permits(): ReadonlyMap<string, number>;
   /** Asks the store; never rejects. Calls at the same time are one question. */
   health(): Promise<LockHealth>;
 }

@@ -1,3 +1,5 @@
+import type { Shares } from './call-options.js';
+
 /** A value for a message: never the source of a function, and nothing long. */
 export function shown(value: unknown): string {
   switch (typeof value) {
@@ -59,4 +61,15 @@ export function printableJson(json: string): string {
 function escaped(character: string): string {
   const code = (character.codePointAt(0) as number).toString(16);
   return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`;
+}
+
+/** How a key is held: `write`, `read by 3` or `4 of 5 permits`. */
+export function sharing(shares: Shares | undefined, holds: number): string {
+  return typeof shares === 'number' ? `${holds} of ${shares} permits` : shares === undefined ? 'write' : `${shares} by ${holds}`;
+}
+
+/** With whom several holds share their key: the smallest count of permits. */
+export function fewest(holds: readonly { readonly shares?: Shares | undefined }[]): Shares | undefined {
+  const shares = holds[0]?.shares;
+  return typeof shares === 'number' ? Math.min(...holds.map((hold) => Number(hold.shares))) : shares;
 }

@@ -4,6 +4,7 @@ export const SCOPE = 'nestjs-distributed-lock';
 /** The attributes of spans that are the library's own: OpenTelemetry has none for locks. */
 export const LOCK = {
   name: 'distributed_lock.name',
+  mode: 'distributed_lock.mode',
   store: 'distributed_lock.store',
   key: 'distributed_lock.key',
   keys: 'distributed_lock.keys',

@@ -110,11 +110,12 @@ export class HoldSpans implements LockTelemetry {
     }
   }
 
-  #attributesOf({ name, store, keys, fence, ttlMs, waitedMs, contended, site }: LockedSection): Attributes {
+  #attributesOf({ name, store, mode, keys, fence, ttlMs, waitedMs, contended, site }: LockedSection): Attributes {
     const attributes: Attributes = {
       [LOCK.name]: name,
       [LOCK.store]: store,
-      [LOCK.fence]: fence,
+      [LOCK.mode]: mode,
+      ...(mode !== 'permit' && { [LOCK.fence]: fence }),
       [LOCK.ttlMs]: ttlMs,
       [LOCK.waitMs]: waitedMs,
       [LOCK.contended]: contended,

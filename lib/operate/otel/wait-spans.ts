@@ -31,10 +31,11 @@ export class WaitSpans implements LockTelemetry {
 
   /** `reason` says why it is an error. */
   #trace(event: LockEvent & { type: 'waited' | 'refused' }, reason: string | undefined): void {
-    const { name, store, key, site, waitedMs, inside, holder, skipped } = event;
+    const { name, store, mode, key, site, waitedMs, inside, holder, skipped } = event;
     const attributes: Attributes = {
       [LOCK.name]: name,
       [LOCK.store]: store,
+      ...(mode && { [LOCK.mode]: mode }),
       [LOCK.waitMs]: Math.round(waitedMs),
       [SITE]: site,
       ...(inside && { [LOCK.inside]: true }),

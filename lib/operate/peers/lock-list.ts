@@ -1,5 +1,6 @@
 import { calledAs } from '../../core/words/description.js';
 import { groupedBy } from '../../core/words/grouped-by.js';
+import { fewest } from '../../core/words/shown.js';
 import { holderIn } from '../../core/words/caller.js';
 import { pause, type Clock } from '../../core/seam/time.js';
 import type { FoundLock, Operator, StoredLock } from '../../core/seam/lock-store.js';
@@ -8,6 +9,8 @@ import type { HeldLock, LockProcess, Survey, WaitingCall } from './survey.js';
 /** A lock in a list. */
 export interface ListedLock extends StoredLock {
   readonly key: string;
+  /** Holds in the lock; of readers, the calls that read, as their processes say. */
+  readonly holds: number;
   /** Calls that wait for it, in all processes that have answered; `waiters` are processes. */
   readonly waiting: number;
   /** Calls of this process that wait for it. */
@@ -47,8 +50,8 @@ export interface ListLimits {
 
 /**
  * Lists locks once. First the locks that processes say they hold, the oldest first; then the other locks that a search
- * of the store finds. A lock that changes hands meanwhile may be found again, with its later fence. Nothing is asked
- * before the list is read.
+ * of the store finds. A lock that changes hands meanwhile may be found again, with its later fence, and so may a key
+ * that is shared with processes that do not answer, with all its holds. Nothing is asked before the list is read.
  */
 export class Listing implements LockList {
   readonly #survey: () => Promise<Survey>;
@@ -86,18 +89,18 @@ export class Listing implements LockList {
     const askedAt = this.#clock.monotonic();
     const survey = await this.#survey();
     this.#leftOut = { rows: survey.leftOut, limited: false, unsearched: true };
-    /** The last fence of each key. */
-    const listed = new Map<string, number>();
+    /** The last lock of each key. */
+    const listed = new Map<string, ListedLock>();
     for await (const lock of this.#all(survey, this.#clock.monotonic() - askedAt, stopped)) {
       const before = listed.get(lock.key);
-      if (!lock.key.startsWith(prefix) || (before !== undefined && before >= lock.fence)) {
+      if (!lock.key.startsWith(prefix) || (before && !isNews(lock, before))) {
         continue;
       }
       if (before === undefined && listed.size >= limit) {
         this.#leftOut = { ...this.#leftOut, limited: true };
         return;
       }
-      listed.set(lock.key, lock.fence);
+      listed.set(lock.key, lock);
       yield lock;
     }
   }
@@ -131,6 +134,11 @@ export class Listing implements LockList {
       }
     }
   }
+}
+
+/** Whether a lock was granted later than one that was listed, or is shared by more. */
+function isNews(lock: ListedLock, before: ListedLock): boolean {
+  return lock.fence > before.fence || (lock.fence === before.fence && lock.shares !== undefined && lock.holds > before.holds);
 }
 
 /** A survey, indexed by the fields that are looked for: a list may be long. */
@@ -173,6 +181,7 @@ function heldLock(holds: readonly HeldLock[], known: Known, askedAt: number, ago
     key: first.key,
     fence: first.fence,
     holds: holds.length,
+    shares: fewest(holds),
     remainingMs: Math.max(0, Math.round(Math.max(...holds.map(({ remainingMs = Infinity }) => remainingMs)) - agoMs)),
     since: new Date(askedAt - first.heldMs),
     by: `${shown(known, first.process)} ${calledAs(first)}`,

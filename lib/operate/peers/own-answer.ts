@@ -66,7 +66,7 @@ export function ownAnswer(id: string, state: OwnState): RollAnswer[] {
   }));
 }
 
-function heldRow({ key, caller, storedFence, fence, heldMs, remainingMs }: Lease, expires: boolean): Rows['held'][number] {
+function heldRow({ key, caller, storedFence, fence, heldMs, remainingMs, shares }: Lease, expires: boolean): Rows['held'][number] {
   return {
     key,
     name: brief(caller.name),
@@ -76,6 +76,7 @@ function heldRow({ key, caller, storedFence, fence, heldMs, remainingMs }: Lease
     callFence: fence,
     heldMs: Math.round(heldMs),
     remainingMs: expires ? Math.max(0, Math.round(remainingMs)) : undefined,
+    shares,
   };
 }
 
@@ -89,6 +90,7 @@ function waitingRow(acquisition: Acquisition): Rows['waiting'][number] {
     id: waitId,
     waitedMs: Math.round(waitedMs),
     leftMs: Math.max(0, Math.round(leftMs)),
+    shares: call.shares,
     holds: heldBy(acquisition),
   };
 }

@@ -56,6 +56,7 @@ const COUNT = { maybe: 'count' } as const;
 const MS = { maybe: 'ms' } as const;
 const OFFSET = { maybe: 'offset' } as const;
 const TEXT = { maybe: 'text' } as const;
+const SHARES = { maybe: 'textOrCount' } as const;
 
 /** Defaults for fields that another version does not send. The name of a process, lock, call or incident has none. */
 const ZERO = { maybe: 'count', or: 0 } as const;
@@ -120,8 +121,15 @@ export const ANSWER: Fields = {
   part: ZERO,
   parts: { maybe: 'count', or: 1 },
   leftOut: ZERO,
-  held: listOf({ ...CALL, fence: 'count', callFence: 'count', heldMs: NO_TIME, remainingMs: MS }),
-  waiting: listOf({ ...CALL, id: 'text', waitedMs: NO_TIME, leftMs: NO_TIME, holds: listOf({ key: 'text', fence: 'count' }) }),
+  held: listOf({ ...CALL, fence: 'count', callFence: 'count', heldMs: NO_TIME, remainingMs: MS, shares: SHARES }),
+  waiting: listOf({
+    ...CALL,
+    id: 'text',
+    waitedMs: NO_TIME,
+    leftMs: NO_TIME,
+    shares: SHARES,
+    holds: listOf({ key: 'text', fence: 'count' }),
+  }),
   ended: listOf({
     ...CALL,
     id: 'text',

@@ -7,6 +7,7 @@
 export type Shape =
   | 'text'
   | 'count'
+  | 'textOrCount'
   | 'ms'
   | 'offset'
   | 'boolean'
@@ -39,6 +40,8 @@ export function fits(value: unknown, shape: Shape): boolean {
       return typeof value === 'string' && value.length <= LONGEST_TEXT;
     case 'count':
       return Number.isSafeInteger(value) && (value as number) >= 0;
+    case 'textOrCount':
+      return fits(value, 'text') || fits(value, 'count');
     case 'ms':
     case 'offset':
       return typeof value === 'number' && value >= (shape === 'ms' ? 0 : -LONGEST_MS) && value <= LONGEST_MS;

@@ -1,3 +1,4 @@
+import type { Shares } from '../../core/words/call-options.js';
 import type { Cycle, CycleCall } from '../../core/words/cycle-call.js';
 import type { LockErrorCode, LostReason } from '../../core/words/errors.js';
 import type { ForcedBy, RefusedReason } from '../../core/words/lock-event.js';
@@ -47,6 +48,8 @@ export interface HeldLock extends PeerCall, HeldAt {
   readonly heldMs: number;
   /** The rest of the lease, in milliseconds; undefined where leases do not end by time. */
   readonly remainingMs: number | undefined;
+  /** With whom the call shares the key; undefined in write mode. A process of a later version may have another word. */
+  readonly shares?: Shares | undefined;
 }
 
 /** A call that waits for a lock. */
@@ -56,6 +59,8 @@ export interface WaitingCall extends PeerCall {
   readonly waitedMs: number;
   /** The rest of its `wait`, in milliseconds. */
   readonly leftMs: number;
+  /** With whom it would share the key, as in `HeldLock`. */
+  readonly shares?: Shares | undefined;
   /** The locks that it holds meanwhile: its own, and those of the calls around it. */
   readonly holds: readonly HeldAt[];
 }

@@ -2,7 +2,7 @@ import { register as globalRegister, type OpenMetricsContentType, type Registry 
 import { checkMethods, checkOptions } from '../../core/words/check-options.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
 import type { LockTelemetry } from '../../core/words/lock-telemetry.js';
-import { COUNTERS, HISTOGRAMS, LEVELS, STATES, type Metric } from '../telemetry/metrics.js';
+import { COUNTERS, HISTOGRAMS, LEVELS, LIMITS, STATES, type Metric } from '../telemetry/metrics.js';
 import { Recorder, keepRecorder, recorderOf } from '../telemetry/recorder.js';
 import { counterName, prometheusName, RegistryInstruments } from './registry-instruments.js';
 
@@ -13,7 +13,7 @@ export interface PrometheusOptions {
 }
 
 const NAMES = [
-  ...[HISTOGRAMS, LEVELS, STATES].flatMap((list) => Object.values<Metric>(list)).map(prometheusName),
+  ...[HISTOGRAMS, LEVELS, LIMITS, STATES].flatMap((list) => Object.values<Metric>(list)).map(prometheusName),
   ...Object.values(COUNTERS).map(counterName),
 ];
 /** The metric that the recorder is kept with. */

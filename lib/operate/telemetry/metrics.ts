@@ -1,3 +1,4 @@
+import type { HoldMode } from '../../core/words/call-options.js';
 import type { Cycle } from '../../core/words/cycle-call.js';
 import type { LostReason } from '../../core/words/errors.js';
 
@@ -20,11 +21,14 @@ export interface HistogramMetric extends Metric {
 export interface CounterMetric extends Metric {
   /** The labels of each series besides the name and the store. */
   readonly each: readonly Labels[];
+  /** The mode of the calls that it counts; undefined for those of each. */
+  readonly mode?: HoldMode;
 }
 
 export type Label =
   | 'distributed_lock.name'
   | 'distributed_lock.store'
+  | 'distributed_lock.mode'
   | 'distributed_lock.contended'
   | 'distributed_lock.outcome'
   | 'distributed_lock.scope'
@@ -34,6 +38,8 @@ export type Label =
 
 const NAME = 'distributed_lock.name';
 const STORE = 'distributed_lock.store';
+/** The labels of a kind of call. */
+const OF_CALLS = [NAME, STORE, 'distributed_lock.mode'] as const;
 
 /** Seconds. */
 const WAITS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -46,21 +52,21 @@ export const HISTOGRAMS = {
     name: 'distributed_lock.acquire.duration',
     unit: 's',
     description: 'How long calls took to get a lock, or to be refused.',
-    labels: [NAME, STORE, 'error.type', 'distributed_lock.contended', 'distributed_lock.outcome'],
+    labels: [...OF_CALLS, 'error.type', 'distributed_lock.contended', 'distributed_lock.outcome'],
     buckets: WAITS,
   },
   holdDuration: {
     name: 'distributed_lock.hold.duration',
     unit: 's',
     description: 'How long locks were held.',
-    labels: [NAME, STORE, 'error.type'],
+    labels: [...OF_CALLS, 'error.type'],
     buckets: HOLDS,
   },
   leaseMargin: {
     name: 'distributed_lock.lease.margin',
     unit: '1',
     description: 'The part of a lease that was left when it was renewed.',
-    labels: [NAME, STORE],
+    labels: OF_CALLS,
     buckets: MARGINS,
   },
   operationDuration: {
@@ -77,29 +83,37 @@ export const COUNTERS = {
     name: 'distributed_lock.losses',
     unit: '{loss}',
     description: 'Leases that ended before the code did.',
-    labels: [NAME, STORE, 'error.type'],
+    labels: [...OF_CALLS, 'error.type'],
     each: (['expired', 'forced', 'released', 'maxHold', 'shutdown'] satisfies LostReason[]).map((reason) => ({ 'error.type': reason })),
   },
   releaseFailures: {
     name: 'distributed_lock.release.failures',
     unit: '{release}',
     description: 'Releases that the store did not answer.',
-    labels: [NAME, STORE],
+    labels: OF_CALLS,
     each: [{}],
   },
   deadlocks: {
     name: 'distributed_lock.deadlocks',
     unit: '{deadlock}',
     description: 'Calls that were refused since they would have waited for each other.',
-    labels: [NAME, STORE, 'distributed_lock.scope'],
+    labels: [...OF_CALLS, 'distributed_lock.scope'],
     each: (['process', 'fleet'] satisfies Cycle['scope'][]).map((scope) => ({ 'distributed_lock.scope': scope })),
   },
   forceReleases: {
     name: 'distributed_lock.force_releases',
     unit: '{release}',
     description: 'Locks that this process released by force.',
-    labels: [NAME, STORE],
+    labels: OF_CALLS,
     each: [{}],
+  },
+  runsWithout: {
+    name: 'distributed_lock.runs_without_permit',
+    unit: '{call}',
+    description: 'Calls that ran without a permit, since the store was away.',
+    labels: OF_CALLS,
+    each: [{}],
+    mode: 'permit',
   },
 } as const satisfies Record<string, CounterMetric>;
 
@@ -109,19 +123,29 @@ export const LEVELS = {
     name: 'distributed_lock.hold.active',
     unit: '{hold}',
     description: 'Locks that this process holds now.',
-    labels: [NAME, STORE],
+    labels: OF_CALLS,
   },
   waiters: {
     name: 'distributed_lock.waiter.active',
     unit: '{call}',
     description: 'Calls of this process that wait now.',
-    labels: [NAME, STORE],
+    labels: OF_CALLS,
   },
   waiterLimit: {
     name: 'distributed_lock.waiter.limit',
     unit: '{call}',
     description: 'How many calls of this process may wait.',
     labels: [STORE],
+  },
+} as const satisfies Record<string, Metric>;
+
+/** How many there may be. Read when metrics are collected. The least over processes is the value of the application. */
+export const LIMITS = {
+  permits: {
+    name: 'distributed_lock.permit.limit',
+    unit: '{permit}',
+    description: 'How many permits there are in all, of the semaphore that has the fewest.',
+    labels: [NAME, STORE],
   },
 } as const satisfies Record<string, Metric>;
 

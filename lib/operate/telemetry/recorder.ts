@@ -1,3 +1,4 @@
+import type { HoldMode } from '../../core/words/call-options.js';
 import { traceIn } from '../../core/words/description.js';
 import type { LockEvent } from '../../core/words/lock-event.js';
 import type { LockHealth } from '../../core/words/lock-health.js';
@@ -9,6 +10,7 @@ import {
   type Instruments,
   type Labels,
   LEVELS,
+  LIMITS,
   type Measure,
   type Metric,
   type Reading,
@@ -21,11 +23,13 @@ const FAILURES: ReadonlyMap<string, string> = new Map([
   ['LOCK_CONFIGURATION', 'configuration'],
 ]);
 
+const MODES: readonly HoldMode[] = ['write', 'read', 'permit'];
+
 /** Records the metrics of the locks of any number of applications in this process. */
 export class Recorder implements LockTelemetry {
   readonly #names = new Names();
   readonly #sources = new Set<LockSource>();
-  /** The labels of counted values, by store and name. */
+  /** The labels of counted values, by store, and by mode and name. */
   readonly #series = new Map<string, Map<string, Labels>>();
   readonly #histograms: { readonly [key in keyof typeof HISTOGRAMS]: Measure };
   readonly #counters: { readonly [key in keyof typeof COUNTERS]: Measure };
@@ -34,9 +38,10 @@ export class Recorder implements LockTelemetry {
     this.#histograms = made(HISTOGRAMS, (metric) => instruments.histogram(metric));
     this.#counters = made(COUNTERS, (metric) => instruments.counter(metric));
     const levels = made(LEVELS, () => new Level());
-    instruments.level(LEVELS.holds, () => levels.holds.sum(this.#counted((source) => source.holds())));
-    instruments.level(LEVELS.waiters, () => levels.waiters.sum(this.#counted((source) => source.waiters())));
+    instruments.level(LEVELS.holds, () => levels.holds.sum(this.#counted((source, mode) => source.holds(mode))));
+    instruments.level(LEVELS.waiters, () => levels.waiters.sum(this.#counted((source, mode) => source.waiters(mode))));
     instruments.level(LEVELS.waiterLimit, () => levels.waiterLimit.sum(this.#limits()));
+    instruments.state(LIMITS.permits, async () => this.#permits());
     const state = (metric: Metric, statesOf: StatesOf): void => instruments.state(metric, () => this.#worst(statesOf));
     state(STATES.up, ({ status }) => [{ isSo: status !== 'down' }]);
     state(STATES.hearing, ({ hearsTurns }) => [{ isSo: hearsTurns }]);
@@ -74,6 +79,8 @@ export class Recorder implements LockTelemetry {
         return this.#counters.deadlocks(1, { ...labels, 'distributed_lock.scope': event.scope });
       case 'forced':
         return this.#counters.forceReleases(1, labels);
+      case 'ranWithout':
+        return this.#counters.runsWithout(1, labels);
       default:
     }
   }
@@ -84,15 +91,17 @@ export class Recorder implements LockTelemetry {
     this.#histograms.operationDuration(durationMs / 1_000, failed ?? labels);
   }
 
-  #labels({ name, store }: { readonly name: string; readonly store: string }): Labels {
+  #labels({ name, store, mode }: Pick<LockEvent, 'name' | 'store' | 'mode'>): Labels {
     const known = this.#names.of(name);
+    const of = `${mode} ${known}`;
     let series = this.#series.get(store);
     if (!series) {
       this.#series.set(store, (series = new Map()));
     }
-    let labels = series.get(known);
+    let labels = series.get(of);
     if (!labels) {
-      series.set(known, (labels = { 'distributed_lock.name': known, 'distributed_lock.store': store }));
+      labels = { 'distributed_lock.name': known, 'distributed_lock.store': store, ...(mode && { 'distributed_lock.mode': mode }) };
+      series.set(of, labels);
       this.#begin(labels);
     }
     return labels;
@@ -100,17 +109,32 @@ export class Recorder implements LockTelemetry {
 
   /** `increase()` sees nothing of a series that begins with its first count. */
   #begin(labels: Labels): void {
-    for (const [counter, { each }] of Object.entries(COUNTERS) as [keyof typeof COUNTERS, CounterMetric][]) {
-      each.forEach((more) => this.#counters[counter](0, { ...labels, ...more }));
+    for (const [counter, { each, mode }] of Object.entries(COUNTERS) as [keyof typeof COUNTERS, CounterMetric][]) {
+      if (mode === undefined || mode === labels['distributed_lock.mode']) {
+        each.forEach((more) => this.#counters[counter](0, { ...labels, ...more }));
+      }
     }
   }
 
-  *#counted(countsOf: (source: LockSource) => ReadonlyMap<string, number>): Iterable<Reading> {
+  *#counted(countsOf: (source: LockSource, mode: HoldMode) => ReadonlyMap<string, number>): Iterable<Reading> {
     for (const source of this.#sources) {
-      for (const [name, value] of countsOf(source)) {
-        yield { labels: this.#labels({ name, store: source.store }), value };
+      for (const mode of MODES) {
+        for (const [name, value] of countsOf(source, mode)) {
+          yield { labels: this.#labels({ name, store: source.store, mode }), value };
+        }
       }
     }
+  }
+
+  #permits(): Iterable<Reading> {
+    const fewest = new Map<Labels, number>();
+    for (const source of this.#sources) {
+      for (const [name, count] of source.permits()) {
+        const labels = this.#labels({ name, store: source.store, mode: 'permit' });
+        fewest.set(labels, Math.min(count, fewest.get(labels) ?? count));
+      }
+    }
+    return [...fewest].map(([{ 'distributed_lock.mode': _mode, ...labels }, value]) => ({ labels, value }));
   }
 
   *#limits(): Iterable<Reading> {

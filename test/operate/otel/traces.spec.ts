@@ -121,6 +121,7 @@ test('a call has a span, which is a child of its caller and the parent of what i
   expect(hold.attributes).toEqual({
     'distributed_lock.name': 'balance:<customerId>',
     'distributed_lock.store': 'default',
+    'distributed_lock.mode': 'write',
     'distributed_lock.fence': expect.any(Number) as unknown,
     'distributed_lock.ttl_ms': 10_000,
     'distributed_lock.wait_ms': expect.any(Number) as unknown,
@@ -130,6 +131,18 @@ test('a call has a span, which is a child of its caller and the parent of what i
   expect(hold.status.code).toBe(SpanStatusCode.UNSET);
   expect([spans.ended.length, hold.events.length]).toEqual([3, 0]);
   expect(spans.text).not.toContain('customer-4242');
+});
+
+test('a reader and a permit have spans that say so, a permit without a fence', async () => {
+  const { locks } = await inMemory();
+  await locks.withLock('k', { mode: 'read', name: 'reads' }, () => undefined);
+  await locks.withPermit('erp', 2, { name: 'permitted' }, () => undefined);
+  expect(spans.one('lock reads').attributes).toMatchObject({
+    'distributed_lock.mode': 'read',
+    'distributed_lock.fence': expect.any(Number),
+  });
+  expect(spans.one('lock permitted').attributes).toMatchObject({ 'distributed_lock.mode': 'permit' });
+  expect(spans.one('lock permitted').attributes).not.toHaveProperty(['distributed_lock.fence']);
 });
 
 test('two applications contend: the one that waits has a span of its wait, behind the other', async () => {
@@ -154,6 +167,7 @@ test('two applications contend: the one that waits has a span of its wait, behin
   expect(wait.attributes).toEqual({
     'distributed_lock.name': 'balance:<customerId>',
     'distributed_lock.store': 'default',
+    'distributed_lock.mode': 'write',
     'distributed_lock.wait_ms': expect.any(Number) as unknown,
     'distributed_lock.blocked_by': expect.stringContaining(`${hostname()} (pid ${process.pid}) Balances.credit (trace=`) as unknown,
     'code.function.name': 'Balances.credit',

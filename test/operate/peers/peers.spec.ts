@@ -313,6 +313,24 @@ test('a list has a lock that changes hands meanwhile once more at its later fenc
   expect(list.leftOut).toEqual({ rows: 0, limited: false, unsearched: false });
 });
 
+test('a list says how many share a key, with those whose processes do not answer', async () => {
+  const { fence } = await store.acquire(newHold('erp', { shares: 5 }));
+  await store.acquire(newHold('erp', { shares: 5 }));
+  await store.acquire(newHold('erp', { shares: 4 }));
+  const permit = { ...held, key: 'erp', fence };
+  const reader = { ...held, shares: 'read' };
+  peer(() => [{ ...answer, held: [{ ...permit, shares: 5 }, { ...permit, shares: 4 }, reader, reader] }]);
+  const found: unknown[] = [];
+  for await (const { key, shares, holds } of makeLocks(store).operations.list()) {
+    found.push([key, shares, holds]);
+  }
+  expect(found).toEqual([
+    ['erp', 4, 2],
+    ['k', 'read', 2],
+    ['erp', 4, 3],
+  ]);
+});
+
 test('a list ends at its timeout where a step of the search does not end', async () => {
   let hasEnded = false;
   const never: AsyncIterableIterator<readonly FoundLock[]> = {

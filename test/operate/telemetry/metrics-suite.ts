@@ -1,10 +1,10 @@
 import 'reflect-metadata';
 import { Test, type TestingModule } from '@nestjs/testing';
-import { LockModule, LockService, MemoryLockStore, RedisLockStore, type LockModuleOptions } from 'nestjs-distributed-lock';
+import { LockModule, LockService, LockStoreError, MemoryLockStore, RedisLockStore, type LockModuleOptions } from 'nestjs-distributed-lock';
 import { QuorumLockStore } from 'nestjs-distributed-lock/quorum';
 import { isDeepStrictEqual } from 'node:util';
 import type { StoreHealth } from '../../../lib/core/words/lock-health';
-import { COUNTERS, HISTOGRAMS, LEVELS, STATES } from '../../../lib/operate/telemetry/metrics';
+import { COUNTERS, HISTOGRAMS, LEVELS, LIMITS, STATES } from '../../../lib/operate/telemetry/metrics';
 import { RedisQuorum } from '../../support/redis-quorum';
 import { RedisServer } from '../../support/redis-server';
 import { TcpProxy } from '../../support/tcp-proxy';
@@ -156,6 +156,39 @@ export function metricsSuite(what: string, makeBackend: () => Backend): void {
       expect(await zeros('force_releases')).toEqual([[0, named('first')]]);
     });
 
+    test('readers and permits are told from locks, and each semaphore has its count', async () => {
+      const [one, two] = [await start(), await start()];
+      await one.withLock('report', { mode: 'read', name: 'shop' }, async () => {
+        const permits = await Promise.all([one.acquirePermit('erp', 3, { name: 'shop' }), two.acquirePermit('erp', 2, { name: 'shop' })]);
+        const waiting = two.acquirePermit('erp', 2, { name: 'shop', wait: '1m' });
+        await until('that one waits', async () => (await total('waiter.active', { mode: 'permit' })) === 1);
+        const active = (await series('hold.active')).map(({ labels, value }) => [labels, value]);
+        expect(active).toEqual([
+          [named('shop', 'read'), 1],
+          [named('shop', 'permit'), 2],
+        ]);
+        expect(await series('permit.limit')).toEqual([
+          expect.objectContaining({ value: 2, labels: { 'distributed_lock.name': 'shop', 'distributed_lock.store': 'default' } }),
+        ]);
+        await Promise.all(permits.map((permit) => permit.release()));
+        await (await waiting).release();
+      });
+      expect(await total('acquire.duration', { mode: 'permit', contended: 'true' })).toBe(1);
+      expect(await total('hold.duration', { mode: 'permit' })).toBe(3);
+      expect(await total('hold.duration', { mode: 'read' })).toBe(1);
+    });
+
+    test('a call that runs without a permit counts', async () => {
+      const store = Object.assign(new MemoryLockStore(), {
+        acquire: () => Promise.reject(new LockStoreError('no answer', KEY, { unknown: false })),
+      });
+      const locks = await start({ store });
+      expect(await locks.withPermit(KEY, 2, { name: 'shaped', wait: 0, onUnavailable: 'run' }, () => 'ran')).toBe('ran');
+      expect(await counted('runs_without_permit')).toEqual([expect.objectContaining({ value: 1, labels: named('shaped', 'permit') })]);
+      await locks.withLock('held', { name: 'locks', wait: 0 }, () => undefined).catch(() => undefined);
+      expect(await series('runs_without_permit', { name: 'locks' })).toEqual([]);
+    });
+
     test('a lock that was deleted is a loss', async () => {
       const locks = await start();
       const held = await locks.acquire(KEY, { ttl: '3s', name: 'deleted' });
@@ -177,7 +210,10 @@ export function metricsSuite(what: string, makeBackend: () => Backend): void {
       expect(await operator.operations.forceRelease(KEY, { fence: held.fence })).toBe(true);
       await until('the loss', () => held.signal.aborted);
       expect(await counted('force_releases')).toEqual([
-        expect.objectContaining({ value: 1, labels: named('LockOperations.forceRelease') }),
+        expect.objectContaining({
+          value: 1,
+          labels: { 'distributed_lock.name': 'LockOperations.forceRelease', 'distributed_lock.store': 'default' },
+        }),
       ]);
       expect(await total('losses', { name: 'holder', error: 'forced' })).toBe(1);
     });
@@ -290,21 +326,21 @@ export function metricsSuite(what: string, makeBackend: () => Backend): void {
       const all = [...(await backend.read())].flatMap(([, found]) => found.map(({ labels }) => labels));
       const values = new Set(all.flatMap((labels) => Object.values(labels)));
       expect(values).toEqual(
-        new Set(['balance', 'joins', 'default', 'false', 'skipped', 'acquire', 'join', 'release', ...REASONS, 'process', 'fleet']),
+        new Set(['balance', 'joins', 'default', 'write', 'false', 'skipped', 'acquire', 'join', 'release', ...REASONS, 'process', 'fleet']),
       );
     });
 
     test('there are no metrics but those of the list', async () => {
       const locks = await start({ store: new MemoryLockStore() });
       await locks.withLock(KEY, () => undefined);
-      const listed = [HISTOGRAMS, COUNTERS, LEVELS, STATES].flatMap((metrics) => Object.values(metrics).map(({ name }) => name));
+      const listed = [HISTOGRAMS, COUNTERS, LEVELS, LIMITS, STATES].flatMap((metrics) => Object.values(metrics).map(({ name }) => name));
       expect(listed).toEqual(expect.arrayContaining([...(await backend.read()).keys()]));
     });
   });
 }
 
-function named(name: string): Readonly<Record<string, string>> {
-  return { 'distributed_lock.name': name, 'distributed_lock.store': 'default' };
+function named(name: string, mode = 'write'): Readonly<Record<string, string>> {
+  return { 'distributed_lock.name': name, 'distributed_lock.store': 'default', 'distributed_lock.mode': mode };
 }
 
 /** A promise, and what resolves it. */

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { COUNTERS, HISTOGRAMS, LEVELS, STATES } from '../../../lib/operate/telemetry/metrics';
+import { COUNTERS, HISTOGRAMS, LEVELS, LIMITS, STATES } from '../../../lib/operate/telemetry/metrics';
 import { LABELS, NAMES } from './prometheus-backend';
 
 interface Dashboard {
@@ -26,7 +26,9 @@ const queries = [
   ...templating.list.flatMap(({ definition }) => definition ?? []),
 ];
 const histograms: ReadonlySet<string> = new Set(Object.values(HISTOGRAMS).map(({ name }) => name));
-const metrics = [HISTOGRAMS, COUNTERS, LEVELS, STATES].flatMap((list) => Object.values<{ name: string; labels: readonly string[] }>(list));
+const metrics = [HISTOGRAMS, COUNTERS, LEVELS, LIMITS, STATES].flatMap((list) =>
+  Object.values<{ name: string; labels: readonly string[] }>(list),
+);
 /** The series that Prometheus has of each metric, with the name in OpenTelemetry. */
 const series = new Map(
   [...NAMES].flatMap(([name, metric]) =>
@@ -63,7 +65,7 @@ test('the page lists each metric and label once, and says what to do about each 
   const rows = [...page.matchAll(/^\| `(distributed_lock\.[\w.]+|error\.type)`/gm)].map(([, name]) => name);
   expect(rows.toSorted()).toEqual([...metrics.map(({ name }) => name), ...LABELS.values()].toSorted());
   const alerts = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
-  expect(alerts).toHaveLength(10);
+  expect(alerts).toHaveLength(11);
   expect([...page.matchAll(/^### (\w+)$/gm)].map(([, name]) => name)).toEqual(alerts);
   const runbooks = [...rules.matchAll(/runbook_url: https:\/\/unpkg\.com\/nestjs-distributed-lock\/(docs\/\S+\.md)#(\w+)$/gm)];
   expect(runbooks.map(([, file, section]) => [file, section])).toEqual(
@@ -73,7 +75,7 @@ test('the page lists each metric and label once, and says what to do about each 
 
 test('Prometheus accepts the rules, which fire when they should and not otherwise', async () => {
   const { stdout } = await run('promtool', ['check', 'rules', RULES]);
-  expect(stdout).toContain('SUCCESS: 10 rules found');
+  expect(stdout).toContain('SUCCESS: 11 rules found');
   await run('promtool', ['test', 'rules', 'test/operate/telemetry/alerts.test.yml']);
 });
 

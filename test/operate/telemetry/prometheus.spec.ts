@@ -43,7 +43,7 @@ test('the metrics and labels are named as those of OpenTelemetry are in Promethe
   const labels = new Set([...text.matchAll(/(\w+)="/g)].map(([, label]) => label));
   expect([...LABELS.keys(), 'le']).toEqual(expect.arrayContaining([...labels]));
   expect(text).toContain(
-    'distributed_lock_acquire_duration_seconds_count{distributed_lock_name="skips",distributed_lock_store="default",distributed_lock_outcome="skipped"} 1',
+    'distributed_lock_acquire_duration_seconds_count{distributed_lock_name="skips",distributed_lock_store="default",distributed_lock_mode="write",distributed_lock_outcome="skipped"} 1',
   );
 });
 

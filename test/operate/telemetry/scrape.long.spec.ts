@@ -7,7 +7,7 @@ import { DistributedLock, LockModule, LockService, RedisLockStore } from 'nestjs
 import { prometheusTelemetry } from 'nestjs-distributed-lock/prometheus';
 import { readFileSync } from 'node:fs';
 import { Registry } from 'prom-client';
-import { COUNTERS, HISTOGRAMS, LEVELS, STATES, type Metric } from '../../../lib/operate/telemetry/metrics';
+import { COUNTERS, HISTOGRAMS, LEVELS, LIMITS, STATES, type Metric } from '../../../lib/operate/telemetry/metrics';
 import { PrometheusServer } from '../../support/prometheus-server';
 import { RedisServer } from '../../support/redis-server';
 import { TcpProxy } from '../../support/tcp-proxy';
@@ -127,7 +127,7 @@ describe.each([
       await expectSoon(firingAlerts, ['LockLost', 'LockRefusedByStore', 'LockReleaseFailed', 'LockDeadlock']);
       const rules = await prometheus.alertRules();
       expect(rules.map(({ health, lastError }) => [health, lastError])).toEqual(rules.map(() => ['ok', undefined]));
-      expect(rules).toHaveLength(10);
+      expect(rules).toHaveLength(11);
       await expectSoon(emptyPanels, ['Quorum: servers with a vote']);
     },
     TEST_MS,
@@ -147,6 +147,7 @@ describe.each([
     await until('a renewal and the gauges', async () => (await prometheus.query(scraped)).length > 0, SCRAPED_MS);
     await locks.operations.forceRelease(KEY, { fence: forced.fence });
     const unanswered = await waiting;
+    await locks.acquirePermit('erp', 2);
     proxy.mode = 'refuse';
     await unanswered.release();
     await expect(locks.acquire(KEY, { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE' });
@@ -192,7 +193,7 @@ describe.each([
 function listedLabels(): Record<string, readonly string[]> {
   // The application has no quorum.
   const { up, hearing } = STATES;
-  const metrics = [HISTOGRAMS, COUNTERS, LEVELS, { up, hearing }].flatMap((list) => Object.values<Metric>(list));
+  const metrics = [HISTOGRAMS, COUNTERS, LEVELS, LIMITS, { up, hearing }].flatMap((list) => Object.values<Metric>(list));
   return Object.fromEntries(metrics.map(({ name, labels }) => [name, labels.toSorted()]));
 }
 

@@ -1,4 +1,5 @@
 import { groupedBy } from '../../../../lib/core/words/grouped-by.js';
+import { fewest } from '../../../../lib/core/words/shown.js';
 import type { Held, Orphan, StoreState, Waiting } from './state.js';
 
 /** A lock of the list. */
@@ -10,6 +11,10 @@ export interface LockRow {
   /** Undefined where calls wait, and nobody says that it holds the lock. */
   readonly fence: number | undefined;
   readonly holders: readonly Held[];
+  /** How many hold it: the calls of processes that say so, or as many as the store has. */
+  readonly count: number;
+  /** With whom they share the key; undefined in write mode. */
+  readonly shares?: Held['shares'];
   /** Who acquired it, as the store says, where a search found it. */
   readonly foundBy: string | undefined;
   readonly since: number | undefined;
@@ -38,7 +43,17 @@ export function lockRows(store: StoreState, now: number): LockRow[] {
 }
 
 /** The fields that are unknown for a lock that no process says it holds. */
-const UNHELD = { name: '', fence: undefined, holders: [], foundBy: undefined, since: undefined, until: undefined, answers: false } as const;
+const UNHELD = {
+  name: '',
+  fence: undefined,
+  holders: [],
+  count: 0,
+  shares: undefined,
+  foundBy: undefined,
+  since: undefined,
+  until: undefined,
+  answers: false,
+} as const;
 
 function heldRow(store: StoreState, holders: readonly Held[], waiting: readonly Waiting[]): LockRow {
   const [{ key, name, fence }] = holders as [Held];
@@ -49,6 +64,8 @@ function heldRow(store: StoreState, holders: readonly Held[], waiting: readonly 
     name,
     fence,
     holders,
+    count: holders.length,
+    shares: fewest(holders),
     foundBy: undefined,
     since: Math.min(...holders.map(({ since }) => since)),
     until: Number.isFinite(until) ? until : undefined,

@@ -58,7 +58,10 @@ function unanswered(before: StoreState | undefined, { silent, held }: StoreSnaps
   }
   const isHeldAnew = new Set(held.map(({ key }) => key));
   return (before?.held ?? [])
-    .filter(({ process, until, key }) => silent.includes(process) && (until === undefined || until > at) && !isHeldAnew.has(key))
+    .filter(
+      ({ process, until, key, shares }) =>
+        silent.includes(process) && (until === undefined || until > at) && (shares !== undefined || !isHeldAnew.has(key)),
+    )
     .map((lock) => ({ ...lock, isSilent: true }));
 }
 

@@ -48,7 +48,7 @@ function endedBars(call: Ended): Owned[] {
 }
 
 function runningBar({ process, site, callFence, since, fence }: Held, now: number): Bar {
-  return { id: `${process} ${fence}`, kind: 'running', from: since, to: now, site, fence: callFence, reason: undefined };
+  return { id: `${process} ${fence} ${since}`, kind: 'running', from: since, to: now, site, fence: callFence, reason: undefined };
 }
 
 function waitingBar({ id, site, since }: Waiting, now: number): Bar {

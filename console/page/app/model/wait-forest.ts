@@ -6,6 +6,8 @@ export interface WaitedLock {
   readonly key: string;
   /** Who holds it; undefined where nobody says so. */
   readonly holder: Held | undefined;
+  /** How many others share it with the holder. */
+  readonly others: number;
   readonly waiters: readonly WaitingBranch[];
   /** Whether the lock is further up in the same tree: calls wait for each other. */
   readonly closesCycle: boolean;
@@ -20,7 +22,7 @@ export interface WaitingBranch {
 /** Who waits for whom: a tree for each lock whose holder does not wait itself, and one for each cycle. */
 export function waitForest(store: StoreState): WaitedLock[] {
   const waiting = groupedBy(store.waiting, ({ key }) => key);
-  const holders = new Map(store.held.map((held) => [held.key, held]));
+  const holders = groupedBy(store.held, ({ key }) => key);
   const heldByWaiting = new Set(store.waiting.flatMap(({ holds }) => holds.map(({ key }) => key)));
   const shown = new Set<string>();
 
@@ -29,7 +31,8 @@ export function waitForest(store: StoreState): WaitedLock[] {
     const closesCycle = above.includes(key);
     const calls = closesCycle ? [] : (waiting.get(key) ?? []).toSorted((one, other) => one.since - other.since);
     const path = [...above, key];
-    return { key, holder: holders.get(key), closesCycle, waiters: calls.map((call) => ({ call, blocks: blockedBy(call, path) })) };
+    const [holder, ...others] = holders.get(key) ?? [];
+    return { key, holder, others: others.length, closesCycle, waiters: calls.map((call) => ({ call, blocks: blockedBy(call, path) })) };
   };
   const blockedBy = ({ holds, key: own }: Waiting, path: readonly string[]): WaitedLock[] =>
     [...new Set(holds.map(({ key }) => key))].filter((key) => key !== own && waiting.has(key)).map((key) => grow(key, path));

@@ -37,7 +37,7 @@ export function CallTable({ store, lockKey }: { readonly store: StoreState; read
       note={<span class="muted">{calls.length > MOST_ROWS ? `the last ${MOST_ROWS} of ${calls.length}` : calls.length}</span>}
     >
       {calls.length === 0 ? (
-        <p class="muted">None since the processes began to record. Processes that import the page record.</p>
+        <p class="muted">Processes that import the page record.</p>
       ) : (
         <DataTable label="Ended calls" heads={HEADS}>
           {calls.slice(0, MOST_ROWS).map((call) => (

@@ -1,5 +1,5 @@
 import type { ComponentChildren, VNode } from 'preact';
-import { printable } from '../../../../lib/core/words/shown.js';
+import { printable, sharing } from '../../../../lib/core/words/shown.js';
 import type { Inspected } from '../connection/inspect.js';
 import { counted, span } from '../model/format.js';
 import type { LockRow } from '../model/lock-rows.js';
@@ -28,12 +28,19 @@ export function LockFacts({ lockKey, row, inspected, now }: LockFactsProps): VNo
       </Fact>
       <Fact name="Holder">{row?.holders[0] ? <Holders row={row} /> : <Unanswered row={row} inspected={inspected} />}</Fact>
       {row?.name && <Fact name="Counted as">{row.name}</Fact>}
+      <Shared row={row} inspected={inspected} />
       {grant && <GrantFacts grant={grant} now={now} />}
       <Fact name="Queue">
         <Queue calls={row?.waiting.length ?? 0} waiters={inspected?.lock?.waiters ?? []} />
       </Fact>
     </dl>
   );
+}
+
+/** How many share the lock: as many as the processes say, or its store, whichever are more. */
+function Shared({ row, inspected }: Pick<LockFactsProps, 'row' | 'inspected'>): VNode | null {
+  const { shares = row?.shares, holds = 0 } = inspected?.lock ?? {};
+  return shares ? <Fact name="Shared">{sharing(shares, Math.max(holds, row?.count ?? 0))}</Fact> : null;
 }
 
 interface Grant {
@@ -80,8 +87,8 @@ function Fact({ name, children }: { readonly name: string; readonly children: Co
 function Holders({ row }: { readonly row: LockRow }): VNode {
   return (
     <>
-      {row.holders.map((holder) => (
-        <p key={`${holder.process} ${holder.site}`}>
+      {row.holders.map((holder, at) => (
+        <p key={at}>
           <strong>{holder.site}</strong> on {processName(row.store, holder.process)}
           {holder.isSilent && (
             <>

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { printable } from '../../../../lib/core/words/shown.js';
+import { printable, sharing } from '../../../../lib/core/words/shown.js';
 import { span } from '../model/format.js';
 import type { LockRow } from '../model/lock-rows.js';
 import { processName } from '../model/processes.js';
@@ -19,7 +19,7 @@ interface LockTableRowProps {
 
 /** A lock as a row of the table. */
 export function LockTableRow({ row, now, isNamed, askRelease }: LockTableRowProps): VNode {
-  const { store, key, name, fence, since, until } = row;
+  const { store, key, name, fence, since, until, shares, count } = row;
   const wholeMs = store.leases.get(name) ?? Math.max(0, (until ?? 0) - store.at);
   return (
     <tr>
@@ -29,6 +29,7 @@ export function LockTableRow({ row, now, isNamed, askRelease }: LockTableRowProp
         </a>
         <span class="under">
           {isNamed && <span class="tag">{store.name}</span>}
+          {shares && <span class="tag">{sharing(shares, count)}</span>}
           {name}
         </span>
         <span class="under narrow">

@@ -11,10 +11,10 @@ import type { Tone } from './pill.js';
 
 const ANSWERS: Readonly<Record<ReleaseOutcome, readonly [Tone, string]>> = {
   released: ['good', 'Released. Its holder is being told.'],
-  later: ['warn', 'Not released: another call has the lock now, and keeps it.'],
-  free: ['warn', 'Nothing to release: nobody holds the lock at this fence any more.'],
+  later: ['warn', 'Not released: another call has the lock now.'],
+  free: ['warn', 'Nobody holds the lock at this fence any more.'],
   forbidden: ['bad', 'Not released: you may not do this, or your session has expired. Reload the page.'],
-  failed: ['bad', 'Not known: the store or the application did not answer. See whether the lock is still there.'],
+  failed: ['bad', 'Not known: there was no answer.'],
 };
 
 interface ReleaseDialogProps {
@@ -54,6 +54,7 @@ export function ReleaseDialog({ row, now, hidesKeys, close }: ReleaseDialogProps
           <>
             <p class="notice warn">
               <span>
+                {row.shares && 'All that share it are taken out. '}
                 <strong>Its code runs on until it hears of it.</strong> Until then it runs beside the next holder
                 {row.waiting.length > 0 && `: ${counted(row.waiting.length, 'call')} would go on`}.
               </span>

@@ -21,7 +21,7 @@ interface WaitTreeProps {
 
 /** A lock, the calls that wait for it, and below each the locks that it holds meanwhile. */
 export function WaitTree({ store, lock, now }: WaitTreeProps): VNode {
-  const { holder, key, waiters, closesCycle } = lock;
+  const { holder, others, key, waiters, closesCycle } = lock;
   return (
     <li class="waited">
       <p class="waited-lock">
@@ -32,7 +32,7 @@ export function WaitTree({ store, lock, now }: WaitTreeProps): VNode {
         {!closesCycle && (
           <span class="muted">
             {holder
-              ? `${holder.site} on ${processName(store, holder.process)}, held for ${span(now - holder.since)}`
+              ? `${holder.site} on ${processName(store, holder.process)}, held for ${span(now - holder.since)}${others > 0 ? ` and ${others} more` : ''}`
               : waiters.every(({ call }) => waitsForStore(store, call))
                 ? ''
                 : 'nobody says that it holds it'}

@@ -38,7 +38,7 @@ export function HotView({ state, now }: ViewProps): VNode {
         <p class="muted">Of the calls that ended in the last {span(now - oldest)}, and of those that run.</p>
       </div>
       {rows.length === 0 ? (
-        <Empty title="No call yet">Names appear as calls end. Only processes that import the page record their calls.</Empty>
+        <Empty title="No call yet">Processes that import the page record.</Empty>
       ) : (
         <DataTable label="Names" heads={HEADS} sorting={sorting} sort={setSorting}>
           {rows.slice(0, MOST_ROWS).map((row) => (

@@ -24,8 +24,7 @@ export function IncidentsView({ state, now, change }: ViewProps): VNode {
     <Section title="Incidents" note={<span class="muted">of the last 24 hours, in {zoneOf(now)}</span>}>
       {rows.length === 0 ? (
         <Nothing state={state} title="Nothing went wrong">
-          No lock was lost or released by force, no calls waited for each other, and none was refused, as far as the processes know that
-          run.
+          As far as the processes know that run.
         </Nothing>
       ) : (
         <IncidentTable rows={rows.slice(shownPage * PAGE_SIZE, (shownPage + 1) * PAGE_SIZE)} />

@@ -36,7 +36,7 @@ export function KeyView({
   const inspected = useInspected(name, lockKey, state.connection !== 'paused' && state.info?.hideKeys === false);
   const store = state.stores.find((each) => each.name === name);
   if (!store) {
-    return <Empty title={`There is no store “${name}”`}>The link may be of another application.</Empty>;
+    return <Empty title={`There is no store “${name}”`}>It may be of another application.</Empty>;
   }
   const said = lockRows(store, now).find(({ key }) => key === lockKey);
   const row = said && inspected?.lock === null ? freedRow(said, inspected.at) : said;
@@ -76,7 +76,7 @@ export function KeyView({
           <Gantt store={store} lanes={lanes} from={from} to={now} />
         ) : (
           <Nothing state={state} title="Nothing happened">
-            Nobody held this key, or waited for it, in the time shown.
+            Nobody held this key, or waited for it.
           </Nothing>
         )}
       </Section>

@@ -132,10 +132,10 @@ function Summary({ state, rows, now }: { readonly state: State; readonly rows: r
 
 function NoRows({ state, isFiltered }: { readonly state: State; readonly isFiltered: boolean }): VNode {
   return isFiltered ? (
-    <Empty title="No lock matches">Clear the filter to see all locks.</Empty>
+    <Empty title="No lock matches">Clear the filter.</Empty>
   ) : (
     <Nothing state={state} title="Nothing is locked">
-      No process holds a lock, and no call waits for one. Locks appear here as they are taken.
+      Locks appear here as they are taken.
     </Nothing>
   );
 }

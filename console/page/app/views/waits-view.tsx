@@ -33,7 +33,7 @@ export function WaitsView({ state, now }: ViewProps): VNode {
       >
         {trees.length === 0 ? (
           <Nothing state={state} title="Nobody waits">
-            Every call has its lock. Waiting calls appear below the lock that they wait for.
+            Every call has its lock.
           </Nothing>
         ) : (
           <ul class="forest">
