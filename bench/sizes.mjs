@@ -22,10 +22,10 @@ export const SIZES = {
     permits: {
       near: { warmth: still(4, 15), repeats: 20, leadIn: { calls: 150 }, task: { calls: 1_000 } },
       newKeys: { warmth: still(12, 30), repeats: 15, ...callersOf(64, { leadIn: 25, task: 100 }) },
-      oneKey: { warmth: still(6, 20), repeats: 15, ...callersOf(64, { leadIn: 25, task: 100 }, 'one') },
+      oneKey: { warmth: still(4, 10), repeats: 7, ...callersOf(64, { leadIn: 10, task: 40 }, 'one') },
       fleet: { repeats: 7, processes: 4, callers: 50, sectionMs: 5, warmUp: 300 },
     },
-    readMode: { repeats: 7, callers: 64, turns: 300, warmUp: 500, writers: { everyMs: 50, writes: 200 } },
+    readMode: { repeats: 5, callers: 64, turns: 300, warmUp: 500, writers: { everyMs: 50, writes: 120 } },
     reentry: { batches: 20, calls: 20_000 },
     memory: { repeats: 40, calls: 2_000 },
     load: { repeats: 15 },

@@ -5,7 +5,7 @@ import { overtaken, longestRun } from '../fairness.mjs';
 import { atLeast, atMost, line, waitingNote } from '../line.mjs';
 import { machineMs, median, quartiles } from '../numbers.mjs';
 import { PLACES } from '../places.mjs';
-import { ENOUGH, FEW } from '../subjects/index.mjs';
+import { ENOUGH, FEW, thisLibrary } from '../subjects/index.mjs';
 import { ask, askOne } from '../warm-calls.mjs';
 import { askAll, withWorkers } from '../worker.mjs';
 
@@ -15,12 +15,14 @@ const BATCH = 16;
 /** Time for every process to hear when to start. */
 const NOTICE_MS = 100;
 const [, PEER] = ENOUGH;
+/** For comparison, with no target. */
+const LOCK = { ...thisLibrary, isJudged: false, note: 'a lock of write mode' };
 const OF_PEER = { subject: PEER, name: 'redis-semaphore' };
 
 export const permits = {
   name: 'permits',
   run: async ({ server, sizes: { permits: sizes } }) => [
-    ...(await withCallers(ENOUGH, [], (callers) => taken(callers, sizes))),
+    ...(await withCallers([...ENOUGH, LOCK], [], (callers) => taken(callers, sizes))),
     ...(await withWorkers('fleet', sizes.fleet.processes, (workers) => wanted(workers, server, sizes.fleet))),
   ],
 };
@@ -29,7 +31,8 @@ async function taken(callers, sizes) {
   const one = await askOne(callers, PLACES.apart, sizes.near);
   const together = await askOne(callers, PLACES.together, sizes.near);
   const fresh = await ask(callers, 'manyCallers', sizes.newKeys);
-  const shared = await ask(callers, 'manyCallers', sizes.oneKey);
+  const semaphores = new Map([...callers].filter(([subject]) => subject !== LOCK));
+  const shared = await ask(semaphores, 'manyCallers', sizes.oneKey);
   return [
     ...lines('permit', one, 'micros', 'µs', (ratio) => atMost(ratio, 1.1)),
     ...lines('permit, one CPU', together, 'micros', 'µs'),

@@ -109,10 +109,10 @@ export class LockTesting implements LockTestController {
   async holdElsewhere(key: string, options: HoldElsewhereOptions = {}): Promise<LockElsewhere> {
     const site = 'LockTesting.holdElsewhere';
     checkOptions(site, options, { store: true, ttl: true, mode: true, permits: true });
-    const { ttl, ...how } = options;
-    if (how.permits !== undefined && how.mode !== undefined) {
-      throw wrongOption(`${site}: mode`, how.mode, 'A permit has no mode: leave out `mode` or `permits`.');
+    if (options.mode !== undefined && options.permits !== undefined) {
+      throw new LockConfigurationError(`${site}("${key}"): a permit has no mode. Leave mode or permits out.`, key);
     }
+    const { ttl, ...how } = options;
     const { shares } = parseCall(how, { ttlMs: 0, waitMs: 0, maxHoldMs: Infinity }, site);
     const store = this.#storeOf(options.store, site);
     const ttlMs = ttl === undefined ? undefined : parseDuration(ttl, 'ttl', 1, site);

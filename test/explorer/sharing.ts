@@ -8,7 +8,7 @@ import { Violation } from './violation.js';
 const NOBODY: StoredShared = { fence: 0, holds: [], claims: [], more: [] };
 
 /** Whether one more may share a key with others, all of whom let each other in. */
-function mayShare(shares: Shares | undefined, others: readonly Shares[]): boolean {
+export function mayShare(shares: Shares | undefined, others: readonly Shares[]): boolean {
   if (shares === undefined) {
     return others.length === 0;
   }

@@ -10,6 +10,15 @@ const LEADER = 'test/leader/leader.spec.ts';
 const CALLS = 'test/stores/locking-suite.ts';
 const METHODS = 'test/nest/distributed-lock.spec.ts';
 
+/** The random scenarios of keys that are shared. */
+const SHARING_MODEL = 'test/model/sharing.long.spec.ts: keeps its promises whatever the network, the clocks and the callers do';
+const SHARING = 'test/stores/sharing-suite.ts';
+const SHARING_CALLS = 'test/core/entering/sharing.spec.ts';
+const SHARING_METHODS = 'test/nest/sharing.spec.ts';
+const SHARING_TRANSACTIONS = 'test/core/transactions/sharing.spec.ts';
+const SEMAPHORES = 'test/nest/distributed-semaphore.spec.ts';
+const NO_TICKET = 'A permit has no ticket, and code with a permit is inside of no lock that a ticket could be made of.';
+
 /**
  * The tests that play each two features together: of one call, or of two calls on one key at the same time. `file:
  * title` of tests; a text without a file says why the two cannot meet.
@@ -170,6 +179,65 @@ export const PAIRS: readonly (readonly [one: Feature, other: Feature, ...tests: 
   ['abort', 'forced release', MODEL],
   ['abort', 'shutdown', MODEL],
   ['forced release', 'shutdown', MODEL],
+  ['relay', 'reader', SHARING_MODEL, `test/core/leases/sharing.spec.ts: share one hold, which is released when the last of them has left`],
+  [
+    'ticket',
+    'reader',
+    `${SHARING}: lets another process in by the ticket of a reader, before a writer that waits, until the reader has left`,
+  ],
+  [
+    'late ticket',
+    'reader',
+    `${SHARING}: lets another process in by the ticket of a reader, before a writer that waits, until the reader has left`,
+  ],
+  [
+    'transaction',
+    'reader',
+    `${SHARING_TRANSACTIONS}: is in until the transaction has ended: others may read meanwhile, and none may write`,
+  ],
+  ['leader', 'reader', `${SHARING_METHODS}: a leader leads alone: a mode and permits are no options of it`],
+  ['handle', 'reader', SHARING_MODEL],
+  ['generator', 'reader', `${SHARING_METHODS}: reads beside others for as long as it runs, and keeps writers out until it has ended`],
+  ['observable', 'reader', `${SHARING_METHODS}: reads beside others until it completes`],
+  ['two keys', 'reader', `${SHARING_METHODS}: reads all of them, beside others, and keeps writers of each out`],
+  ['minHold', 'reader', `${SHARING_CALLS}: is in for its minHold`],
+  ['maxHold', 'reader', `${SHARING_CALLS}: is out after its maxHold, and is told`],
+  ['reentry: never', 'reader', `${SHARING_CALLS}: takes a hold of its own with reentry: never`],
+  ['outsideLocks', 'reader', `${SHARING_CALLS}: is entered by calls inside it, and by none outside of locks`],
+  ['abort', 'reader', SHARING_MODEL, `${SHARING_CALLS}: ends its wait when its signal aborts, and leaves nothing behind`],
+  ['forced release', 'reader', `${SHARING}: tells of a forced release, each of the readers`],
+  ['shutdown', 'reader', `${SHARING_CALLS}: is notified of a shutdown, and out with it`],
+  ['relay', 'permit', SHARING_MODEL, `test/core/leases/sharing.spec.ts: a permit serves the calls here that wait, with few commands`],
+  ['ticket', 'permit', NO_TICKET],
+  ['late ticket', 'permit', NO_TICKET],
+  ['transaction', 'permit', `${SHARING_TRANSACTIONS}: is taken until the transaction has ended, once for all calls of it`],
+  ['leader', 'permit', `${SHARING_METHODS}: a leader leads alone: a mode and permits are no options of it`],
+  ['handle', 'permit', SHARING_MODEL],
+  [
+    'generator',
+    'permit',
+    `${SEMAPHORES}: limits Observables and generators, for as long as they last`,
+    `${SHARING_METHODS}: that is left early, or unsubscribed, is given back`,
+  ],
+  [
+    'observable',
+    'permit',
+    `${SEMAPHORES}: limits Observables and generators, for as long as they last`,
+    `${SHARING_METHODS}: that is left early, or unsubscribed, is given back`,
+  ],
+  ['two keys', 'permit', `${SEMAPHORES}: refuses several keys`],
+  ['minHold', 'permit', `${SHARING_CALLS}: is in for its minHold`],
+  ['maxHold', 'permit', `${SHARING_CALLS}: is out after its maxHold, and is told`],
+  ['reentry: never', 'permit', `${SHARING}: takes no second permit for a call from inside`],
+  ['outsideLocks', 'permit', `${SHARING_CALLS}: is entered by calls inside it, and by none outside of locks`],
+  ['abort', 'permit', SHARING_MODEL, `${SHARING_CALLS}: ends its wait when its signal aborts, and leaves nothing behind`],
+  [
+    'forced release',
+    'permit',
+    `${SHARING_TRANSACTIONS}: that was lost is told to the next call of the transaction, so that nothing is committed`,
+  ],
+  ['shutdown', 'permit', `${SHARING_CALLS}: is notified of a shutdown, and out with it`],
+  ['reader', 'permit', SHARING_MODEL, `${SHARING}: is no lock: nothing of it is a current lock, and the key is refused as a lock`],
 ];
 
 /** Those that the random scenarios play. */

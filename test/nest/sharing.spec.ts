@@ -215,7 +215,7 @@ describe('a permit of a generator or an Observable', () => {
 test('a leader leads alone: a mode and permits are no options of it', () => {
   for (const option of [{ mode: 'read' }, { permits: 2 }]) {
     const [name] = Object.keys(option);
-    expect(() => locks.lead('k', () => undefined, option as never)).toThrow(LockConfigurationError);
-    expect(() => locks.lead('k', () => undefined, option as never)).toThrow(saying(`'${name}'`));
+    expect(() => locks.lead('k', async () => undefined, option as never)).toThrow(LockConfigurationError);
+    expect(() => locks.lead('k', async () => undefined, option as never)).toThrow(saying(`'${name}'`));
   }
 });

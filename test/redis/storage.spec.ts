@@ -23,16 +23,12 @@ const PATTERNS: Readonly<Record<string, string>> = {
   number: '\\d+',
 };
 
-const [documented] = /^## What is stored$.*?(?=^## )/ms.exec(
-  readFileSync('docs/stores/redis.md', 'utf8'),
-) as unknown as [string];
+const [documented] = /^## What is stored$.*?(?=^## )/ms.exec(readFileSync('docs/stores/redis.md', 'utf8')) as unknown as [string];
 const [NAMES, FIELDS] = documented.split(/\n\n(?=\| of)/).map((part) => rowsOf(part)) as [string[][], string[][]];
 
 /** The cells of each row of the tables, without the head and the back-ticks of the first two columns. */
 function rowsOf(text: string): string[][] {
-  const rows = [...text.matchAll(/^\| (.*) \|$/gm)].map(([, row]) =>
-    (row as string).split('|').map((cell) => cell.trim()),
-  );
+  const rows = [...text.matchAll(/^\| (.*) \|$/gm)].map(([, row]) => (row as string).split('|').map((cell) => cell.trim()));
   return rows.slice(2);
 }
 
@@ -68,9 +64,7 @@ async function cli(...args: string[]): Promise<string[]> {
 
 async function hash(name: string): Promise<Record<string, string>> {
   const cells = await cli('HGETALL', name);
-  return Object.fromEntries(
-    cells.flatMap((cell, at) => (at % 2 === 0 ? [[cell, cells[at + 1]]] : [])) as [string, string][],
-  );
+  return Object.fromEntries(cells.flatMap((cell, at) => (at % 2 === 0 ? [[cell, cells[at + 1]]] : [])) as [string, string][]);
 }
 
 /** For how long the test prolongs a turn: a slow machine has to have the time to ask. */
@@ -82,22 +76,14 @@ const PROLONGED_MS = 10_000;
  */
 async function rowsStored(): Promise<Set<string>> {
   const seen = new Set<string>();
-  for (const name of await cli('KEYS', `*{${KEY}}`).then(async (names) => [
-    ...names,
-    ...(await cli('KEYS', '*:fence:*')),
-  ])) {
+  for (const name of await cli('KEYS', `*{${KEY}}`).then(async (names) => [...names, ...(await cli('KEYS', '*:fence:*'))])) {
     const [type = ''] = await cli('TYPE', name);
     const isTurn = type === 'hash' && (await hash(name))['turn'] !== undefined;
     const rows = NAMES.filter(([as, of]) => pattern(as as string).test(name) && of === type);
-    const [, , lives = '', what = ''] =
-      rows.find((row) => rows.length === 1 || row[3]?.includes('reserved') === isTurn) ?? [];
+    const [, , lives = '', what = ''] = rows.find((row) => rows.length === 1 || row[3]?.includes('reserved') === isTurn) ?? [];
     expect([name, what]).toEqual([name, expect.stringMatching(/./)]);
     const left = Number((await cli('PTTL', name))[0]);
-    expect([name, lives, left > 0 && left <= (isTurn ? PROLONGED_MS : longestOf(lives))]).toEqual([
-      name,
-      lives,
-      lives !== 'for ever',
-    ]);
+    expect([name, lives, left > 0 && left <= (isTurn ? PROLONGED_MS : longestOf(lives))]).toEqual([name, lives, lives !== 'for ever']);
     seen.add(what);
   }
   return seen;
@@ -105,22 +91,15 @@ async function rowsStored(): Promise<Set<string>> {
 
 /** Fields as the document has them, each with the pattern of its value where it is one. */
 function documentedFields(of: string): Record<string, string> {
-  return Object.fromEntries(
-    FIELDS.filter(([kind]) => kind === of).map(([, field = '', value = '']) => [field.replaceAll('`', ''), value]),
-  );
+  return Object.fromEntries(FIELDS.filter(([kind]) => kind === of).map(([, field = '', value = '']) => [field.replaceAll('`', ''), value]));
 }
 
 function expectFields(stored: Record<string, string>, of: string, missing = /^$/): void {
   const fields = documentedFields(of);
-  const shapes = Object.keys(fields).map(
-    (field) => [pattern(field), /^`([^`]+)`/.exec(fields[field] as string)?.[1], field] as const,
-  );
+  const shapes = Object.keys(fields).map((field) => [pattern(field), /^`([^`]+)`/.exec(fields[field] as string)?.[1], field] as const);
   for (const [field, value] of Object.entries(stored)) {
     const [, shape] = shapes.find(([name]) => name.test(field)) ?? [undefined, 'no such field'];
-    expect([field, value]).toEqual([
-      field,
-      shape === undefined ? value : expect.stringMatching(pattern(shape).source.replace(/\$$/, '')),
-    ]);
+    expect([field, value]).toEqual([field, shape === undefined ? value : expect.stringMatching(pattern(shape).source.replace(/\$$/, ''))]);
   }
   for (const [name] of shapes.filter(([, , field]) => !missing.test(field))) {
     expect(Object.keys(stored)).toContainEqual(expect.stringMatching(name));
@@ -134,9 +113,7 @@ async function startWaiter(): Promise<ChildProcess> {
   await once(child, 'message');
   // One that is not notified yet has half a number.
   await until('its place', async () => {
-    const scores = (await cli('ZRANGE', `lock:queue:{${KEY}}`, '0', '-1', 'WITHSCORES')).filter(
-      (_, at) => at % 2 === 1,
-    );
+    const scores = (await cli('ZRANGE', `lock:queue:{${KEY}}`, '0', '-1', 'WITHSCORES')).filter((_, at) => at % 2 === 1);
     return scores.length > before && scores.every((score) => Number(score) % 1 === 0);
   });
   return child;

@@ -16,6 +16,8 @@ export const FEATURES = [
   'abort',
   'forced release',
   'shutdown',
+  'reader',
+  'permit',
 ] as const;
 
 export type Feature = (typeof FEATURES)[number];

@@ -28,6 +28,8 @@ const LATE_MS = 20;
 export class Wire implements LockStore, Turns, Tickets, Operator {
   readonly expires = true;
   readonly reservesFences = true;
+  readonly shared = true;
+  readonly permits = true;
   readonly turns: Turns = this;
   readonly tickets: Tickets = this;
   readonly operator: Operator = this;
