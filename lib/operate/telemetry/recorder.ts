@@ -29,8 +29,8 @@ const MODES: readonly HoldMode[] = ['write', 'read', 'permit'];
 export class Recorder implements LockTelemetry {
   readonly #names = new Names();
   readonly #sources = new Set<LockSource>();
-  /** The labels of counted values, by store, and by mode and name. */
-  readonly #series = new Map<string, Map<string, Labels>>();
+  /** The labels of counted values, by store, name and mode. */
+  readonly #series = new Map<string, Map<string, Partial<Record<HoldMode | 'none', Labels>>>>();
   readonly #histograms: { readonly [key in keyof typeof HISTOGRAMS]: Measure };
   readonly #counters: { readonly [key in keyof typeof COUNTERS]: Measure };
 
@@ -93,15 +93,18 @@ export class Recorder implements LockTelemetry {
 
   #labels({ name, store, mode }: Pick<LockEvent, 'name' | 'store' | 'mode'>): Labels {
     const known = this.#names.of(name);
-    const of = `${mode} ${known}`;
     let series = this.#series.get(store);
     if (!series) {
       this.#series.set(store, (series = new Map()));
     }
-    let labels = series.get(of);
+    let byMode = series.get(known);
+    if (!byMode) {
+      series.set(known, (byMode = {}));
+    }
+    let labels = byMode[mode ?? 'none'];
     if (!labels) {
       labels = { 'distributed_lock.name': known, 'distributed_lock.store': store, ...(mode && { 'distributed_lock.mode': mode }) };
-      series.set(of, labels);
+      byMode[mode ?? 'none'] = labels;
       this.#begin(labels);
     }
     return labels;
