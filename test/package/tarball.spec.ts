@@ -4,7 +4,7 @@ import { join, posix } from 'node:path';
 import { Workshop } from './consumer.js';
 import { run } from './run.js';
 
-const MOST_BYTES = 660_000;
+const MOST_BYTES = 670_000;
 
 const workshop = new Workshop();
 const unpacked = mkdtempSync(join(tmpdir(), 'lock-tarball-'));
@@ -30,7 +30,7 @@ function targets(file: string, pattern: RegExp): string[] {
   return [...read(file).matchAll(pattern)].map(([, target]) => posix.join(posix.dirname(file), (target as string).split('#')[0] as string));
 }
 
-test('has at most 660 kB', () => {
+test('has at most 670 kB', () => {
   expect(statSync(join(workshop.folder, 'package.tgz')).size).toBeLessThanOrEqual(MOST_BYTES);
 });
 
