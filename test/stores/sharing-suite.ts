@@ -6,7 +6,7 @@ import type { LockStore } from '../../lib/core/seam/lock-store';
 import { makeLocks } from '../support/make-locks';
 import { saying } from '../support/saying';
 import { until } from '../support/until';
-import type { StorePlace } from '../support/stores';
+import type { StoreKind, StorePlace } from '../support/stores';
 
 /** Notes who is inside at once, and what must never be. */
 class Room {
@@ -33,7 +33,9 @@ const services = (stores: readonly LockStore[], settings = {}): LockService[] =>
   stores.map((store) => makeLocks(store, { wait: 60_000, ...settings }));
 
 /** Readers beside each other, and semaphores, as callers see them. */
-export function sharingSuite(place: () => StorePlace): void {
+export function sharingSuite(place: () => StorePlace, { offers }: StoreKind): void {
+  /** Where a store has no queue, nobody is before anybody. */
+  const testOfOrder = offers.includes('turns') ? test : test.skip;
   let stores: LockStore[];
   let locks: LockService[];
   let one: LockService;
@@ -75,7 +77,7 @@ export function sharingSuite(place: () => StorePlace): void {
       expect(room).toMatchObject({ broken: 0, mostReaders: 3 });
     });
 
-    test('lets no reader overtake a writer that waits', async () => {
+    testOfOrder('lets no reader overtake a writer that waits', async () => {
       const key = newKey();
       const order: string[] = [];
       const reader = await one.acquire(key, { mode: 'read' });
@@ -89,7 +91,7 @@ export function sharingSuite(place: () => StorePlace): void {
       expect(order).toEqual(['writer', 'reader']);
     });
 
-    test('lets no reader in beside one of its process that came long before, while a writer waits', async () => {
+    testOfOrder('lets no reader in beside one of its process that came long before, while a writer waits', async () => {
       const key = newKey();
       const order: string[] = [];
       const first = await one.acquire(key, { mode: 'read' });
@@ -103,7 +105,7 @@ export function sharingSuite(place: () => StorePlace): void {
       expect(order).toEqual(['writer', 'reader']);
     });
 
-    test('lets a writer in among readers that come all the time', async () => {
+    testOfOrder('lets a writer in among readers that come all the time', async () => {
       const key = newKey();
       const room = new Room();
       const over = new AbortController();
@@ -166,7 +168,7 @@ export function sharingSuite(place: () => StorePlace): void {
       expect(room.broken).toBe(0);
     });
 
-    test('lets another process in by the ticket of a reader, before a writer that waits, until the reader has left', async () => {
+    testOfOrder('lets another process in by the ticket of a reader, before a writer that waits, until the reader has left', async () => {
       const key = newKey();
       const reader = await one.acquire(key, { mode: 'read' });
       const ticket = reader.makeTicket();
