@@ -82,7 +82,9 @@ function queued(entry: Entry, { faults, leaseMs }: Evidence): Presence {
 function blocking(entry: Entry, held: readonly Presence[], waiting: readonly Presence[]): readonly Interval[] {
   const isOther = (other: Presence): boolean => other.entry.hold !== entry.hold;
   if (isPermit(entry)) {
-    return full(entry.shares, held.filter(isOther), waiting.filter(isOther));
+    const { from, to } = waitOf(entry);
+    const metIt = (other: Presence): boolean => isOther(other) && other.from <= to && other.to >= from;
+    return full(entry.shares, held.filter(metIt), waiting.filter(metIt));
   }
   return isReader(entry) ? [...held, ...waiting].filter((other) => !isReader(other.entry)) : held.filter(isOther);
 }
