@@ -184,6 +184,16 @@ export function sharingSuite(place: () => StorePlace, { offers }: StoreKind): vo
       await expect(other.withLock(key, { mode: 'read', ticket }, () => 'ran')).rejects.toMatchObject({ code: 'LOCK_LOST' });
     });
 
+    test('refuses the ticket of a reader that has left, although another of the process is in', async () => {
+      const key = newKey();
+      const left = await one.acquire(key, { mode: 'read' });
+      const ticket = left.makeTicket();
+      await left.release();
+      await using later = await other.acquire(key, { mode: 'read' });
+      await expect(other.withLock(key, { mode: 'read', ticket }, () => 'ran')).rejects.toMatchObject({ code: 'LOCK_LOST' });
+      expect(later.isHeld()).toBe(true);
+    });
+
     test('tells of a forced release, each of the readers', async () => {
       const key = newKey();
       const held = await Promise.all([one.acquire(key, { mode: 'read' }), other.acquire(key, { mode: 'read' })]);

@@ -85,7 +85,8 @@ export class Lines implements TurnListener {
 
   /** The grant of a reader of this process, which `next` enters beside it; undefined where there is none to enter. */
   besideReader(next: Lease): Extract<AttemptResult, { outcome: 'granted' }> | undefined {
-    const reader = next.shares === 'read' && !next.isUnanswered ? this.#readers.get(next.key) : undefined;
+    // A ticket is for the lock that it was made in, and for no later one.
+    const reader = next.shares === 'read' && !next.isJoined && !next.isUnanswered ? this.#readers.get(next.key) : undefined;
     return reader?.canAdmit(next) ? { outcome: 'granted', ...reader.admit(next) } : undefined;
   }
 
