@@ -257,6 +257,11 @@ describe('readers', () => {
     expect(texts(checkTickets(evidenceOf(holder, guest)))).toEqual(['w2.1 entered "k" at fence 5 when its lock had ended']);
     expect(texts(checkTickets(evidenceOf(holder, guest, reader({ asked: 20, entered: 30, left: 300 }))))).toEqual([]);
     expect(texts(checkTickets(evidenceOf(holder, guest, reader({ process: 'w3.1', asked: 20, entered: 30, left: 300 }))))).toHaveLength(1);
+    // A guest of the other one keeps the lock of both.
+    const other = reader({ owner: 'p', asked: 20, entered: 30, left: 100 });
+    const itsGuest = reader({ process: 'w3.1', owner: 'p', op: 'enter', asked: 60, entered: 70, left: 300 });
+    expect(texts(checkTickets(evidenceOf(holder, guest, other)))).toHaveLength(1);
+    expect(texts(checkTickets(evidenceOf(holder, guest, other, itsGuest)))).toEqual([]);
   });
 });
 

@@ -26,7 +26,9 @@ export function checkTickets(evidence: Evidence): Finding {
     // A nested call needs no ticket.
     for (const entry of entries.filter(({ op, process }) => op === 'enter' && process !== holder?.process)) {
       const beside = holder && isReader(holder) ? (readers.get(nameOf(holder)) ?? []) : [];
-      const others = [...entries, ...beside].filter((other) => other !== entry);
+      // A guest of one of them keeps the lock of all.
+      const shared = beside.flatMap(({ owner, key }) => byLock.get(`${owner} ${key}`) ?? []);
+      const others = [...entries, ...shared].filter((other) => other !== entry);
       seen++;
       violations.push(...(entry.enteredAt === undefined ? refused(entry, holder, evidence) : entered(entry, others, evidence)));
     }
