@@ -15,7 +15,7 @@ const AHEAD_MS = 20;
 
 /**
  * Runs `given`, which sets a lease of `ttlMs`. Then expects that the rest of the lease is `ttlMs` less the time that
- * `given` took, as the busy answer to one who is `asking` says it.
+ * `given` took, as `read` says it: by default a busy answer.
  */
 export async function expectLeft(
   trial: Trial,

@@ -32,11 +32,6 @@ export async function twoOf(
   return [await trial.acquired({ shares, ...first }), await trial.acquired({ shares, ...second }, trial.other)];
 }
 
-/** Expects that the only one who is in has a lease of that time: a busy answer to a permit may say less. */
-async function expectLeaseOf(trial: Trial, ttlMs: number, given: () => Promise<void>): Promise<void> {
-  await expectLeft(trial, ttlMs, given, async () => (await trial.store.operator.inspect(trial.key))?.remainingMs ?? 0);
-}
-
 /** Expects that the key is refused for what it is. */
 export async function expectOtherKind(trial: Trial, store: OfferedStore, shares?: Shares): Promise<void> {
   await assert.rejects(store.acquire(trial.hold({ shares })), (error) => isLockError(error) && error.code === 'LOCK_CONFIGURATION');
@@ -52,6 +47,13 @@ function rulesOf({ who, offer, shares, rival }: Kind): readonly Rule[] {
   };
   /** Expects that somebody is in. */
   const expectTaken = async (trial: Trial): Promise<void> => void (await trial.refused(trial.hold(rival)));
+  const isPermit = offer === 'permits';
+  const readsLease = { needs: isPermit ? (['operator'] as const) : [] };
+  /** Expects that the only one who is in has a lease of that time. To a permit, a busy answer may say less. */
+  const expectLeaseOf = (trial: Trial, ttlMs: number, given: () => Promise<void>): Promise<void> =>
+    expectLeft(trial, ttlMs, given, async () =>
+      isPermit ? ((await trial.store.operator.inspect(trial.key))?.remainingMs ?? 0) : trial.remainingMs(rival),
+    );
 
   return [
     rule(
@@ -157,25 +159,21 @@ function rulesOf({ who, offer, shares, rival }: Kind): readonly Rule[] {
       await expectFree(trial);
     }),
 
-    leaseRule(
-      `${who} has a longer lease by a renewal or by asking again, and never a shorter one`,
-      { needs: ['operator'] },
-      async (trial) => {
-        let held = trial.hold();
-        await expectLeaseOf(trial, 4_000, async () => {
-          held = await trial.acquired({ shares, ttlMs: trial.ttl(2_000) });
-          assert.deepEqual(await trial.store.renew(listOf(changed(held, { ttlMs: trial.ttl(4_000) }))), [true]);
-          assert.deepEqual(await trial.store.renew(listOf(changed(held, { ttlMs: trial.ttl(100) }))), [true]);
-        });
-        await expectLeaseOf(trial, 9_000, async () => {
-          for (const ttlMs of [trial.ttl(9_000), trial.ttl(100)]) {
-            assert.equal((await trial.store.acquire(changed(held, { fence: 0, ttlMs }))).fence, held.fence);
-          }
-        });
-      },
-    ),
+    leaseRule(`${who} has a longer lease by a renewal or by asking again, and never a shorter one`, readsLease, async (trial) => {
+      let held = trial.hold();
+      await expectLeaseOf(trial, 4_000, async () => {
+        held = await trial.acquired({ shares, ttlMs: trial.ttl(2_000) });
+        assert.deepEqual(await trial.store.renew(listOf(changed(held, { ttlMs: trial.ttl(4_000) }))), [true]);
+        assert.deepEqual(await trial.store.renew(listOf(changed(held, { ttlMs: trial.ttl(100) }))), [true]);
+      });
+      await expectLeaseOf(trial, 9_000, async () => {
+        for (const ttlMs of [trial.ttl(9_000), trial.ttl(100)]) {
+          assert.equal((await trial.store.acquire(changed(held, { fence: 0, ttlMs }))).fence, held.fence);
+        }
+      });
+    }),
 
-    leaseRule(`${who} that lingers has its lease set to exactly its time, and no other lease`, { needs: ['operator'] }, async (trial) => {
+    leaseRule(`${who} that lingers has its lease set to exactly its time, and no other lease`, readsLease, async (trial) => {
       const [first, second] = await twoOf(trial, shares, { ttlMs: trial.ttl(9_000) }, { ttlMs: trial.ttl(9_000) });
       assert.deepEqual(await trial.store.renew(listOf(changed(first, { ttlMs: trial.ttl(100), lingering: true }))), [true]);
       await trial.pass(130);
