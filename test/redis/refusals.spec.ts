@@ -28,14 +28,20 @@ describe('a server that refuses', () => {
   testInWorld(
     'out of memory: an acquire fails as unavailable and leaves nothing, renew and release still work',
     async ({ server, locks, troubles }) => {
+      const shared = await Promise.all([
+        locks.acquire('read', { mode: 'read', ttl: 4_000 }),
+        locks.acquirePermit('permits', 3, { ttl: 4_000 }),
+        locks.acquirePermit('permits', 3, { ttl: 4_000 }),
+      ]);
       await locks.withLock('k', { ttl: 4_000 }, async (lock) => {
         await server.client.config('SET', 'maxmemory', '1');
         await expect(locks.acquire('other', { wait: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: false });
         expect(await server.client.exists(lockOf('other'))).toBe(0);
         await sleep(4_500);
-        expect(lock.isHeld()).toBe(true);
+        expect([lock, ...shared].map((held) => held.isHeld())).toEqual([true, true, true, true]);
       });
-      expect(await server.client.exists(lockOf('k'))).toBe(0);
+      await Promise.all(shared.map((held) => held.release()));
+      expect(await server.client.exists(...['k', 'read', 'permits'].map(lockOf))).toBe(0);
       await server.client.config('SET', 'maxmemory', '0');
       expect(troubles.filter(({ type }) => type !== 'storeUnavailable')).toEqual([]);
     },

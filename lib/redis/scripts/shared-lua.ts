@@ -238,6 +238,8 @@ if held[1] == '' and held[2] == fence then
   local mine = sharers.get(hold)
   if mine and mine.owner == owner then
     reply = 1
+    -- HDEL first: a full server accepts it, and what follows it. A hold that it refused would fail the others' renewals.
+    redis.call('HDEL', lock, '')
     mine.by = by ~= '' and by or mine.by
     mine.ends = lingers == 1 and 0 or mine.ends
     -- Also where the lease is long enough: WAIT answers for what its connection has written.
