@@ -1,7 +1,7 @@
 import type { Acquisition } from './acquisition.js';
 import type { EnteringParts } from './entering-parts.js';
 import { attempt, failed, type AttemptResult } from '../leases/attempt.js';
-import { LockStoreError, type NotAcquiredReason } from '../words/errors.js';
+import { LockStoreError, type LockError, type NotAcquiredReason } from '../words/errors.js';
 import type { Lease } from '../leases/lease.js';
 import { momentOf } from '../seam/time.js';
 import type { Line } from '../leases/line.js';
@@ -122,9 +122,8 @@ export class Contender {
   ): Promise<void> {
     const { clock, waiters } = this.#parts;
     const recheckAt = this.#noted(result, lease, acquisition, line, gaveUp);
-    const busy = result.outcome === 'busy' ? result.busy : undefined;
     if (!gaveUp && waiters.isFullFor(acquisition, lease.key)) {
-      throw whyGaveUp('busy', result, lease, acquisition) ?? acquisition.refused(lease.key, 'tooManyWaiters', busy);
+      throw whyRefused('tooManyWaiters', result, lease, acquisition);
     }
     let reason: NotAcquiredReason | undefined = gaveUp ?? (clock.monotonic() >= acquisition.giveUpAt ? 'busy' : undefined);
     if (!reason && !line?.isNotified) {
@@ -134,7 +133,7 @@ export class Contender {
       reason = outcome === 'admitted' || outcome === 'busy' ? undefined : outcome;
     }
     if (reason) {
-      throw whyGaveUp(reason, result, lease, acquisition) ?? acquisition.refused(lease.key, reason, busy);
+      throw whyRefused(reason, result, lease, acquisition);
     }
   }
 
@@ -176,17 +175,18 @@ function nextAttempt(now: number, busy: Busy | undefined): number {
   return now + Math.min(pauseMs, busy ? busy.remainingMs + 1 : pauseMs);
 }
 
+/** The error of a call that gives up after that result. */
+export function whyRefused(reason: NotAcquiredReason, result: AttemptResult, lease: Lease, acquisition: Acquisition): LockError {
+  const failure = reason === 'busy' || reason === 'tooManyWaiters' ? failureOf(result, lease, acquisition) : undefined;
+  return failure ?? acquisition.refused(lease.key, reason, result.outcome === 'busy' ? result.busy : undefined);
+}
+
 /**
  * The store's error, where the call's time is over because of the store; undefined where the call waited for others
  * until then.
  */
-function whyGaveUp(
-  reason: NotAcquiredReason,
-  result: AttemptResult,
-  { key, ttlMs }: Lease,
-  { waitedFor }: Acquisition,
-): LockStoreError | undefined {
-  if (reason !== 'busy' || (result.outcome === 'unsent' && waitedFor === key)) {
+function failureOf(result: AttemptResult, { key, ttlMs }: Lease, { waitedFor }: Acquisition): LockStoreError | undefined {
+  if (result.outcome === 'unsent' && waitedFor === key) {
     return undefined;
   }
   if (result.outcome === 'late') {

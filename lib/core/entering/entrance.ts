@@ -1,5 +1,6 @@
 import type { Acquisition } from './acquisition.js';
 import { attempt, type AttemptResult } from '../leases/attempt.js';
+import { whyRefused } from './contender.js';
 import { enclosingLock } from './enclosing-locks.js';
 import type { EnteringParts } from './entering-parts.js';
 import { KeyByKey } from './key-by-key.js';
@@ -70,7 +71,8 @@ export class Entrance {
 
   /**
    * Enters the lease of an enclosing call, if the call has to wait for nobody in it; or opens the line of a key that no
-   * other call here wants, and sends the first attempt. False, with nothing done, where the call has to go key by key.
+   * other call here wants, and sends the first attempt; or sends an attempt beside that one, where the key is shared.
+   * False, with nothing done, where the call has to go key by key.
    */
   #goesStraight(acquisition: Acquisition, listener: EntryListener): boolean {
     const { frame, call } = acquisition;
@@ -83,7 +85,7 @@ export class Entrance {
       return enclosing instanceof Lease && this.#reenters(enclosing, acquisition, listener);
     }
     const { availability, clock, leases, lifecycle, lines, store } = this.#parts;
-    if (lifecycle.isClosing || !lines.mayGoStraight(key) || (call.onUnavailable === 'throw' && availability.isAway)) {
+    if (lifecycle.isClosing || !lines.mayGoStraight(key, call) || (call.onUnavailable === 'throw' && availability.isAway)) {
       return false;
     }
     const lease = acquisition.newLease(key);
@@ -94,7 +96,9 @@ export class Entrance {
       this.#complete(acquisition, listener, lease.acquiredAt);
       return true;
     }
-    const line = lines.open(key);
+    const taken = call.shares === undefined ? undefined : lines.lineOf(key);
+    taken?.asksBeside();
+    const line = taken ? undefined : lines.open(key);
     lifecycle.begin();
     void attempt(
       store,
@@ -102,7 +106,7 @@ export class Entrance {
       clock,
       acquisition.started,
       acquisition.answerBy,
-      lines.prepare(line, lease, call.waitMs > 0),
+      line && lines.prepare(line, lease, call.waitMs > 0),
       (result) => this.#answered(result, lease, line, acquisition, listener),
       (error) => {
         lines.endTurn(line);
@@ -133,17 +137,39 @@ export class Entrance {
   }
 
   /** A call whose lock is not granted at once contends on, in the line that it opened. */
-  #answered(result: AttemptResult, lease: Lease, line: Line, acquisition: Acquisition, listener: EntryListener): void {
+  #answered(result: AttemptResult, lease: Lease, line: Line | undefined, acquisition: Acquisition, listener: EntryListener): void {
     const { leases, lifecycle } = this.#parts;
     if (result.outcome === 'granted' && !acquisition.gaveUp(lifecycle.isClosing)) {
       leases.start(lease, result, acquisition, line);
       acquisition.frame.take(lease);
       this.#complete(acquisition, listener, lease.acquiredAt);
-    } else {
+    } else if (line) {
       line.goesOnWith(result);
       this.#goOn(this.#keyByKey.enter(acquisition, { lease, line }), acquisition, listener);
+    } else {
+      this.#goBehind(result, lease, acquisition, listener);
     }
     lifecycle.end();
+  }
+
+  /** A call that asked beside the contender, and may not enter now, waits behind it, if it waits at all. */
+  #goBehind(result: AttemptResult, lease: Lease, acquisition: Acquisition, listener: EntryListener): void {
+    const { events, lifecycle, releases } = this.#parts;
+    if (result.outcome === 'granted' || result.outcome === 'late' || lease.isUnanswered) {
+      releases.release(lease);
+    }
+    if (result.outcome === 'busy') {
+      acquisition.sees(result.busy);
+      events.busy(lease, result.busy, acquisition.call.waitMs > 0);
+    } else if (result.outcome === 'failed') {
+      events.attemptFailed(lease, result.error);
+    }
+    const reason = acquisition.gaveUp(lifecycle.isClosing) ?? (acquisition.leftMs > 0 ? undefined : 'busy');
+    if (reason) {
+      this.#refuse(whyRefused(reason, result, lease, acquisition), acquisition, listener);
+    } else {
+      this.#goOn(this.#keyByKey.enter(acquisition), acquisition, listener);
+    }
   }
 
   #goOn(entering: Promise<void>, acquisition: Acquisition, listener: EntryListener): void {

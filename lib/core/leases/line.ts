@@ -45,6 +45,8 @@ export class Line implements WaitingLine {
   /** The lease that the contender asked the store for, or goes on with the last answer for. */
   #wanted: Lease | undefined;
   #waiting: Map<Waiter, Lease> | undefined;
+  /** Calls that asked the store beside the contender, which has no answer yet. */
+  #beside = 0;
 
   constructor(key: string) {
     this.key = key;
@@ -94,6 +96,23 @@ export class Line implements WaitingLine {
    */
   mayOvertake({ caller }: Lease): boolean {
     return this.#burst < MOST_FENCES && caller.leads !== true;
+  }
+
+  /**
+   * Whether a call that so shares the key asks the store itself, until the contender's first answer: for a permit, in a
+   * process that does not ask for all of them yet. A reader that waits need not ask, since it enters beside the
+   * contender.
+   */
+  mayAskBeside(shares: Shares, waits: boolean): boolean {
+    if (this.#lease !== undefined || this.#last !== undefined) {
+      return false;
+    }
+    return shares === 'read' ? !waits : this.waiting === 0 && this.#beside + 1 < shares;
+  }
+
+  /** A call asks the store beside the contender. */
+  asksBeside(): void {
+    this.#beside++;
   }
 
   /** Where a caller waits until it is the contender, which will hold `lease`. */
@@ -190,6 +209,7 @@ export class Line implements WaitingLine {
   /** The contender asks the store for `lease` itself, at `place` if it may queue. */
   asks(lease: Lease, place: Place | undefined): void {
     this.#wanted = lease;
+    this.#beside = 0;
     if (!this.#place) {
       this.#place = place;
       this.#placeShares = lease.shares;

@@ -5,7 +5,7 @@ import type { Clock } from '../seam/time.js';
 import { Line, type NextCaller } from './line.js';
 import type { Lease } from './lease.js';
 import { placeEnd } from '../seam/shares.js';
-import type { Shares } from '../words/call-options.js';
+import type { CallOptions, Shares } from '../words/call-options.js';
 import type { HoldRecord, LockStore, Place, TurnListener } from '../seam/lock-store.js';
 
 /**
@@ -46,9 +46,16 @@ export class Lines implements TurnListener {
     return this.#lines.get(key);
   }
 
-  /** Whether a call may ask for a key at once: no other call here wants it, and the last attempt did not fail. */
-  mayGoStraight(key: string): boolean {
-    return !this.#isHeldBack && this.#lines.get(key) === undefined;
+  /**
+   * Whether a call may ask for a key at once: no other call here wants it, or those that do may share it; and the last
+   * attempt did not fail.
+   */
+  mayGoStraight(key: string, call: CallOptions): boolean {
+    if (this.#isHeldBack) {
+      return false;
+    }
+    const line = this.#lines.get(key);
+    return line === undefined || (call.shares !== undefined && line.mayAskBeside(call.shares, call.waitMs > 0));
   }
 
   /** Whether the store knows which processes wait. */

@@ -118,7 +118,7 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
   {
     defect: 'a call goes straight past those who wait for its key',
     finding: /free for .* though a live process waited/,
-    edits: [{ file: 'lib/core/entering/entrance.ts', from: '!lines.mayGoStraight(key) || ', to: '' }],
+    edits: [{ file: 'lib/core/entering/entrance.ts', from: '!lines.mayGoStraight(key, call) || ', to: '' }],
   },
   {
     defect: 'a re-entry goes straight past a sibling that is inside',
