@@ -244,7 +244,8 @@ export class KeyState {
     if (this.#shared) {
       const [first] = this.#shared.holds.values();
       const remainingMs = this.#shared.endsAt(typeof shares === 'number' ? 'first' : 'last') - now;
-      return { remainingMs, holder: { by: first?.by ?? '', heldMs: first ? this.#clock.wall() - first.since : 0 } };
+      const holder = { by: first?.by ?? '', heldMs: first ? this.#clock.wall() - first.since : 0 };
+      return { remainingMs, holder, ...permitsIn(first?.shares) };
     }
     if (this.#grant) {
       const { by, since, endsAt } = this.#grant;
@@ -260,4 +261,9 @@ export class KeyState {
       this.#shared = undefined;
     }
   }
+}
+
+/** The count that a holder asked for; nothing where it takes no permit. */
+export function permitsIn(shares: Shares | undefined): Pick<Busy, 'permits'> {
+  return typeof shares === 'number' ? { permits: shares } : {};
 }

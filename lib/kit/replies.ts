@@ -19,13 +19,14 @@ export function readAttempt(reply: unknown): AttemptReply {
 }
 
 /**
- * Reads `[remaining ms, by, held ms, rank, 1 if it is new in the queue, place that the lock is reserved for or '']`.
- * The server's time may follow.
+ * Reads `[remaining ms, by, held ms, rank, 1 if it is new in the queue, place that the lock is reserved for or '',
+ * anything, count of permits]`. The last two may be left out, and the count is no number for readers.
  */
 export function readBusy(reply: readonly unknown[]): BusyReply {
-  const [remainingMs, by, heldMs, rank, joined, turn] = reply;
+  const [remainingMs, by, heldMs, rank, joined, turn, , permits] = reply;
   const holder = { by: turn === '' ? String(by) : shownProcess(String(turn)), heldMs: Number(heldMs) };
-  return { remainingMs: Number(remainingMs), holder, rank: Number(rank), joined: Number(joined) === 1 };
+  const counted = Number(permits) > 0 ? { holder, permits: Number(permits) } : { holder };
+  return { remainingMs: Number(remainingMs), ...counted, rank: Number(rank), joined: Number(joined) === 1 };
 }
 
 /**

@@ -49,6 +49,15 @@ export class TroubleLog {
       case 'releaseFailed':
         this.#warnOnce(trouble, `${where} was not released, and ends with its lease: ${trouble.error.detail}`);
         break;
+      case 'countsDiffer':
+        logger.warn(
+          printable(
+            `Semaphore ${lock} has ${trouble.permits} permits for ${trouble.by}, and ${trouble.holderPermits} for ${trouble.holder.by}: ` +
+              'the smallest count of those inside holds for all. Unless a deploy is changing the count, give both the same. ' +
+              `This is said once for each name ('${trouble.name}') and pair of counts.`,
+          ),
+        );
+        break;
       case 'storeUnavailable':
         logger.error(
           `The lock store '${trouble.store}' is unavailable. ${trouble.error.detail}` +

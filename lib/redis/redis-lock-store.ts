@@ -310,9 +310,9 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     if (otherKind) {
       return Promise.reject(otherKindOfKey(hold.key, otherKind));
     }
-    const { remainingMs, holder, rank, joined } = readBusy(reply);
+    const { remainingMs, holder, permits, rank, joined } = readBusy(reply);
     const recheckMs = place && rank >= 0 ? this.#wakeups.recheckMs(place, rank, joined) : undefined;
-    return { remainingMs, holder, recheckMs };
+    return { remainingMs, holder, permits, recheckMs };
   }
 
   #connect(): RedisConnection {

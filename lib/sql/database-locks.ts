@@ -128,11 +128,11 @@ export abstract class DatabaseLocks<D extends Database = Database, Names extends
     if (answer.fence !== undefined) {
       return answer;
     }
-    const { remainingMs, holder, rank, joined, otherKind } = answer;
+    const { remainingMs, holder, permits, rank, joined, otherKind } = answer;
     if (otherKind) {
       throw otherKindOfKey(key, otherKind);
     }
-    return { remainingMs, holder, recheckMs: place && rank >= 0 ? this.recheckMs(key, place, rank, joined) : undefined };
+    return { remainingMs, holder, permits, recheckMs: place && rank >= 0 ? this.recheckMs(key, place, rank, joined) : undefined };
   }
 
   #placeOf(name: string): string {

@@ -4,6 +4,7 @@ import type { Shares } from '../../lib/core/seam/lock-store.js';
 import type { HoldRecord, StoredLock } from '../../lib/core/seam/lock-store.js';
 import type { QueuedPlace } from '../../lib/kit/key-state.js';
 import type { JoinReply, TableReply } from '../../lib/kit/lock-table.js';
+import { readBusy } from '../../lib/kit/replies.js';
 import { FUNCTIONS } from '../../lib/postgres/functions.js';
 import { ACQUIRE, ACQUIRE_SHARED, type ATTEMPT } from '../../lib/postgres/functions/acquire.js';
 import { EXCHANGE } from '../../lib/postgres/functions/exchange.js';
@@ -243,9 +244,9 @@ function readReply(reply: unknown): TableReply {
   if (!Array.isArray(reply)) {
     return { fence: Number(reply) };
   }
-  const [left, by, heldMs, rank, joined, turn, otherKind] = reply as unknown[];
+  const [, by, heldMs, , , turn, otherKind] = reply as unknown[];
   const holder = { by: String(by) || String(turn).replace(/:[^:]*$/, ''), heldMs: Number(heldMs) };
-  const busy = { remainingMs: Number(left), holder, rank: Number(rank), joined: joined === 1 };
+  const busy = { ...readBusy(reply), holder };
   return otherKind ? { ...busy, otherKind: otherKind as KeyKind } : busy;
 }
 

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { HoldRecord, StoredLock } from '../../lib/core/seam/lock-store.js';
 import type { QueuedPlace } from '../../lib/kit/key-state.js';
 import type { JoinReply, TableReply } from '../../lib/kit/lock-table.js';
-import { readStored } from '../../lib/kit/replies.js';
+import { readBusy, readStored } from '../../lib/kit/replies.js';
 import { sharesOfPlace } from '../../lib/core/seam/shares.js';
 import { RedisCommands } from '../../lib/redis/scripts/redis-commands.js';
 import { RedisKeys } from '../../lib/redis/scripts/redis-keys.js';
@@ -196,7 +196,7 @@ function readReply(reply: unknown): TableReply {
   if (otherKind) {
     return { remainingMs: 0, holder: { by: '', heldMs: 0 }, rank: -1, joined: false, otherKind };
   }
-  const [left, by, heldMs, rank, joined, turn] = reply as unknown[];
+  const [, by, heldMs, , , turn] = reply as unknown[];
   const holder = { by: String(by) || String(turn).replace(/:[^:]*$/, ''), heldMs: Number(heldMs) };
-  return { remainingMs: Number(left), holder, rank: Number(rank), joined: joined === 1 };
+  return { ...readBusy(reply), holder };
 }

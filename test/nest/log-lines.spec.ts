@@ -149,17 +149,35 @@ describe('in a minute', () => {
     expect(heads()).toEqual([expect.stringMatching(/^9 more in the last minute\. The last one: Lock "job"/)]);
   });
 
-  test.each(['lost', 'forced', 'endedLate', 'heldLong', 'unreleased', 'releaseFailed', 'storeUnavailable', 'leader'] as const)(
-    'a line of %s names the store, where it has a name',
-    (type) => {
-      const about = { type, key: 'job', by: 'vm (pid 1)', forcedBy: {}, change: 'stillRuns', reason: 'expired', error: away('job') };
-      const log = new TroubleLog();
-      log.write({ ...about, store: 'ledger' } as unknown as LockTrouble);
-      expect(heads()).toEqual([expect.stringContaining("store 'ledger'")]);
-      log.write({ ...about, store: 'default', key: 'other' } as unknown as LockTrouble);
-      expect(heads()).toEqual([expect.not.stringContaining('in the store')]);
-    },
-  );
+  test('countsDiffer names both calls, both counts, and what to do', () => {
+    const holder = { by: 'vm-2 (pid 7) Erp.old', heldMs: 3 };
+    const subject = { store: 'default', key: 'erp:7', name: 'erp:<tenant>', by: 'vm-1 (pid 1) Erp.sync' };
+    new TroubleLog().write({ type: 'countsDiffer', ...subject, permits: 50, holder, holderPermits: 20 } as unknown as LockTrouble);
+    expect(heads()).toEqual([
+      'Semaphore "erp:7" has 50 permits for vm-1 (pid 1) Erp.sync, and 20 for vm-2 (pid 7) Erp.old: the smallest count of those inside ' +
+        "holds for all. Unless a deploy is changing the count, give both the same. This is said once for each name ('erp:<tenant>') and " +
+        'pair of counts.',
+    ]);
+  });
+
+  const TYPES = ['lost', 'forced', 'endedLate', 'heldLong', 'unreleased', 'releaseFailed', 'countsDiffer', 'storeUnavailable', 'leader'];
+  test.each(TYPES)('a line of %s names the store, where it has a name', (type) => {
+    const about = {
+      type,
+      key: 'job',
+      by: 'vm (pid 1)',
+      holder: { by: 'vm (pid 2)' },
+      forcedBy: {},
+      change: 'stillRuns',
+      reason: 'expired',
+      error: away('job'),
+    };
+    const log = new TroubleLog();
+    log.write({ ...about, store: 'ledger' } as unknown as LockTrouble);
+    expect(heads()).toEqual([expect.stringContaining("store 'ledger'")]);
+    log.write({ ...about, store: 'default', key: 'other' } as unknown as LockTrouble);
+    expect(heads()).toEqual([expect.not.stringContaining('in the store')]);
+  });
 
   test('two applications of one process are told each', () => {
     const trouble = { type: 'releaseFailed', store: 'default', key: 'job', by: 'vm (pid 1)', error: away('job') } as unknown as LockTrouble;

@@ -3,6 +3,7 @@ import { LockConfigurationError, LockNotAcquiredError } from '../../lib/core/wor
 import { assertLocked } from '../../lib/nest/current-lock';
 import type { LockService } from '../../lib/nest/lock.service';
 import type { LockStore } from '../../lib/core/seam/lock-store';
+import type { LockTrouble } from '../../lib/core/words/lock-event';
 import { makeLocks } from '../support/make-locks';
 import { saying } from '../support/saying';
 import { until } from '../support/until';
@@ -125,6 +126,14 @@ export function sharingSuite(place: () => StorePlace, { offers }: StoreKind): vo
       expect(room.broken).toBe(0);
     });
 
+    test('lets calls of one process in that come at once and do not wait', async () => {
+      const key = newKey();
+      const held = await Promise.all([1, 2, 3, 4].map(() => one.tryAcquire(key, { mode: 'read' })));
+      expect(held.map((lock) => lock?.isHeld())).toEqual([true, true, true, true]);
+      await Promise.all(held.map((lock) => lock?.release()));
+      expect(await one.operations.inspect(key)).toBeNull();
+    });
+
     test('enters a lock of write mode from inside, at its fence', async () => {
       const key = newKey();
       await one.withLock(key, (outer) => one.withLock(key, { mode: 'read' }, (inner) => expect(inner.fence).toBe(outer.fence)));
@@ -224,6 +233,29 @@ export function sharingSuite(place: () => StorePlace, { offers }: StoreKind): vo
       await second.release();
       expect(await one.tryAcquirePermit(key, 2)).not.toBeNull();
       await wide.release();
+    });
+
+    test('gives each call of one process a permit that comes at once and does not wait, and refuses the one too many', async () => {
+      const key = newKey();
+      const held = await Promise.all([1, 2, 3, 4].map(() => one.tryAcquirePermit(key, 3)));
+      expect(held.filter((permit) => permit?.isHeld())).toHaveLength(3);
+      await Promise.all(held.map((permit) => permit?.release()));
+      expect(await one.operations.inspect(key)).toBeNull();
+    });
+
+    test('tells once of a call that has another count, and names both', async () => {
+      const key = newKey();
+      const troubles: LockTrouble[] = [];
+      const third = makeLocks(stores[2] as LockStore, { wait: 0, onTrouble: (trouble) => troubles.push(trouble) });
+      await using permit = await one.acquirePermit(key, 1, { by: 'Erp.old' });
+      expect(permit.isHeld()).toBe(true);
+      await third.tryAcquirePermit(key, 1, { by: 'Erp.alike' });
+      expect(troubles).toEqual([]);
+      await third.tryAcquirePermit(key, 2, { by: 'Erp.new' });
+      await third.tryAcquirePermit(key, 2, { by: 'Erp.new' });
+      const about = { type: 'countsDiffer', key, site: 'Erp.new', permits: 2, holderPermits: 1 };
+      expect(troubles).toEqual([expect.objectContaining(about)]);
+      expect((troubles as { holder?: { by: string } }[])[0]?.holder?.by).toContain('Erp.old');
     });
 
     test('takes no second permit for a call from inside', async () => {

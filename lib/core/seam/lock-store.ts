@@ -76,6 +76,11 @@ export interface Busy {
   /** Who holds the lock; an empty `by` means that nobody is known to. */
   readonly holder: LockHolder;
   /**
+   * How many permits the holder of a semaphore that is named asked for; core then tells of calls that do not agree.
+   * Undefined where it is unknown.
+   */
+  readonly permits?: number | undefined;
+  /**
    * In how many milliseconds core asks again at the latest. Core asks earlier if the store notifies the process of its
    * turn, or if the lease of the holder ends before. Without it core polls.
    */

@@ -64,6 +64,7 @@ export class Reporter implements LeaseEvents, EntryEvents {
   readonly #parts: ReporterParts;
   readonly #watchers: unknown[];
   readonly #long = new OncePerKey();
+  readonly #differing = new OncePerKey();
   #recorder: CallRecorder | undefined;
 
   constructor(parts: ReporterParts) {
@@ -89,8 +90,13 @@ export class Reporter implements LeaseEvents, EntryEvents {
   }
 
   /** The store answered that another owner holds the lock; `waits` says whether the call may wait for it. */
-  busy(lease: Lease, { holder, remainingMs }: Busy, waits: boolean): void {
+  busy(lease: Lease, { holder, permits, remainingMs }: Busy, waits: boolean): void {
     this.#answered(lease, true);
+    const { shares } = lease;
+    // Once for each name of a call and pair of counts: there may be any number of keys.
+    if (typeof shares === 'number' && permits && permits !== shares && this.#differing.isNew(`${shares} ${permits} ${lease.caller.name}`)) {
+      this.#trouble({ type: 'countsDiffer', ...this.#subject(lease), permits: shares, holder, holderPermits: permits });
+    }
     if (this.#parts.debug) {
       this.#log({ type: 'busy', ...this.#subject(lease), heldBy: holder.by, heldMs: holder.heldMs, remainingMs });
     }
@@ -124,23 +130,15 @@ export class Reporter implements LeaseEvents, EntryEvents {
       return;
     }
     const { call, frame, waitedMs, cycle } = acquisition;
-    const { caller, shares } = call;
     const reason = refusedReasonOf(refusal);
     const holder = (refusal instanceof LockNotAcquiredError ? refusal.holder : undefined) ?? acquisition.holder;
     const skipped = call.skips && reason === 'busy';
     if (waitedFor !== undefined) {
-      this.#publish({
-        type: 'waited',
-        ...this.#subject({ key: waitedFor, caller, shares }),
-        waitedMs,
-        inside,
-        gaveUp: reason,
-        skipped,
-        holder,
-      });
+      const subject = this.#subject({ ...call, key: waitedFor });
+      this.#publish({ type: 'waited', ...subject, waitedMs, inside, gaveUp: reason, skipped, holder });
     }
     if (reason) {
-      const subject = this.#subject({ key: (refusal as LockError).key ?? (frame.keys[0] as string), caller, shares });
+      const subject = this.#subject({ ...call, key: (refusal as LockError).key ?? (frame.keys[0] as string) });
       this.#publish({ type: 'refused', ...subject, waitedMs, inside, reason, skipped, holder });
       if (reason === 'cycle' && cycle) {
         this.#publish({ type: 'cycle', ...subject, keys: keysOf(cycle), ...cycle });

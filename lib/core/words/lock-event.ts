@@ -72,6 +72,7 @@ export interface ForcedBy {
  * | `unreleased` | a handle of `acquire()` was garbage collected, and its lock was not released |
  * | `releaseFailed` | the store did not answer a release; the lease runs out by itself |
  * | `ranWithout` | the body of a semaphore runs without a permit, since the store is away: `onUnavailable: 'run'` |
+ * | `countsDiffer` | a permit was refused or waits, and the named holder asked for another count; said once |
  * | `storeUnavailable` | the store failed for the first time since it last answered, or for a new reason |
  * | `storeAnswered` | the store answered again, after `awayMs` |
  * | `leader` | a candidate of `lead()` stands by, leads, or leads no more: its `change` |
@@ -121,6 +122,12 @@ export type LockEvent =
   | (EventOfLock & { readonly type: 'unreleased'; readonly fence: number; readonly heldMs: number })
   | (EventOfLock & { readonly type: 'releaseFailed'; readonly fence: number; readonly error: LockError })
   | (EventOfLock & { readonly type: 'ranWithout'; readonly error: LockError })
+  | (EventOfLock & {
+      readonly type: 'countsDiffer';
+      readonly permits: number;
+      readonly holder: LockHolder;
+      readonly holderPermits: number;
+    })
   | (EventOfLock & { readonly type: 'storeUnavailable'; readonly error: LockError; readonly untold?: number })
   | (EventOfLock & { readonly type: 'storeAnswered'; readonly awayMs: number })
   | (EventOfLock & { readonly type: 'leader' } & LeaderChange);
@@ -156,7 +163,4 @@ export type LeaderChange =
   | { readonly change: 'failed'; readonly error: LockError };
 
 /** Events that an operator should see, also without a listener on the channel. */
-export type LockTrouble = Extract<
-  LockEvent,
-  { type: 'lost' | 'forced' | 'endedLate' | 'heldLong' | 'unreleased' | 'releaseFailed' | 'storeUnavailable' | 'storeAnswered' | 'leader' }
->;
+export type LockTrouble = Exclude<LockEvent, { type: 'acquired' | 'waited' | 'refused' | 'cycle' | 'renewed' | 'released' | 'ranWithout' }>;

@@ -51,6 +51,7 @@ DECLARE
   remaining_ms bigint;
   is_new int := 0;
   other_kind text;
+  permits bigint;
 BEGIN
   IF SCHEMA.is_done(_hold) THEN
     PERFORM SCHEMA.keep(l);
@@ -109,6 +110,7 @@ BEGIN
   END IF;
   IF l.owner = '' AND _shares > 0 THEN
     -- One that needs a permit waits for the first of them.
+    permits := (SELECT shares FROM SCHEMA.shared WHERE key = l.key AND owner IS NOT NULL ORDER BY number LIMIT 1);
     remaining_ms := (SELECT ceil(extract(epoch FROM min(ends) - clock_timestamp()) * 1000) FROM SCHEMA.shared WHERE key = l.key);
   END IF;
   IF _place IS NOT NULL THEN
@@ -126,7 +128,9 @@ BEGIN
     CASE WHEN l.owner IS NULL THEN 0 ELSE greatest(0, floor(extract(epoch FROM clock_timestamp() - l.since) * 1000)) END,
     coalesce(array_position(l.queue, _place), 0) - 1,
     is_new,
-    coalesce(l.turn, '')
+    coalesce(l.turn, ''),
+    NULL,
+    permits
   );
 END
 `,
@@ -143,8 +147,9 @@ export function readAnyAttempt(reply: unknown): Attempt {
 
 /**
  * Reply: the fence; or `[remaining ms, by, held ms, rank in the queue or -1, 1 if it is new there, place the lock is
- * reserved for or '']` where another owner has it, it is reserved for another place, or this hold has ended; or `late`
- * where it would have been granted later than `latest`. A key of the other kind is named as one more element.
+ * reserved for or '', kind of the key or null, count of permits or null]` where another owner has it, it is reserved
+ * for another place, or this hold has ended; or `late` where it would have been granted later than `latest`. The kind
+ * is that of a key of the other kind; the count is what the named holder of a permit asked for.
  */
 export const ACQUIRE = batchable(
   operation(

@@ -178,13 +178,13 @@ export const ATTEMPT = {
  * the key. `ends` says in Lua when room is expected: at the end of the last of them, or of the first, or before it.
  */
 export const answerBusy = (ends: string): string => `
-    local left, by, since
+    local left, by, since, permits
     if sharers then
       sharers.cut()
       turn, left = nil, ${ends} - sharers.ms
       local first = sharers.first()
       if first then
-        by, since = first.by, first.since
+        by, since, permits = first.by, first.since, string.sub(first.mode, 2)
       end
       sharers.keep()
     else
@@ -202,7 +202,7 @@ export const answerBusy = (ends: string): string => `
       rank = redis.call('ZRANK', queue, place)
     end
     local ms = now()
-    return {left, by or '', math.max(0, ms - (since or ms)), rank, joined, turn or '', ms}
+    return {left, by or '', math.max(0, ms - (since or ms)), rank, joined, turn or '', ms, permits}
 `;
 
 /** The server's time in µs, as `clock`, and in ms, as `ms`; a command that came too late is answered with it. */

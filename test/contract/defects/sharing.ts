@@ -241,6 +241,15 @@ export const DEFECTS_OF_SHARING: Readonly<Record<string, Defect>> = {
       };
     },
   },
+  'names the count of the call that asks': {
+    rule: 'a busy answer names the count of the holder that it names',
+    change: (store) => ({
+      acquire: async (hold, place) => {
+        const reply = await store.acquire(hold, place);
+        return isGrant(reply) || typeof hold.shares !== 'number' ? reply : { ...reply, permits: hold.shares };
+      },
+    }),
+  },
   'is busy for a reader while it is a semaphore': {
     rule: 'a semaphore refuses to be read',
     change: answersBusy(({ shares }) => shares === 'read'),

@@ -63,6 +63,12 @@ export const PERMIT_RULES: readonly Rule[] = [
     await trial.refused(trial.hold({ shares: 2 }), trial.other);
   }),
 
+  permitRule('a busy answer names the count of the holder that it names, or no count', async (trial) => {
+    await trial.acquired({ shares: 1, by: 'first' });
+    const { holder, permits = 1 } = await trial.refused(trial.hold({ shares: 2 }), trial.other);
+    assert.deepEqual({ by: holder.by, permits }, { by: 'first', permits: 1 });
+  }),
+
   permitRule('a busy answer says when the next permit is over at the latest', { needs: ['expiry'], withinMs: 2_500 }, async (trial) => {
     const given = async (): Promise<void> => void (await twoOf(trial, 2, { ttlMs: trial.ttl(9_000) }, { ttlMs: trial.ttl(3_000) }));
     await expectLeft(trial, 3_000, given, async () => trial.remainingMs({ shares: 2 }));
