@@ -35,6 +35,7 @@ export class Acquisition {
   #waiter: Waiter | undefined;
   #withdrawn: LockNotAcquiredError | undefined;
   #seen: Lease | Busy | undefined;
+  #hasAsked = false;
   #cycle: Cycle | undefined;
 
   constructor(store: string, call: CallOptions, frame: Frame, clock: Clock) {
@@ -123,6 +124,15 @@ export class Acquisition {
     if (holder && namesHolder(holder)) {
       this.#seen = holder;
     }
+  }
+
+  /** Whether it has asked beside the contender of its key, and got no grant. */
+  get hasAsked(): boolean {
+    return this.#hasAsked;
+  }
+
+  askedBeside(): void {
+    this.#hasAsked = true;
   }
 
   get hasEntered(): boolean {

@@ -155,6 +155,7 @@ export class Entrance {
   /** A call that asked beside the contender, and may not enter now, waits behind it, if it waits at all. */
   #goBehind(result: AttemptResult, lease: Lease, acquisition: Acquisition, listener: EntryListener): void {
     const { events, lifecycle, releases } = this.#parts;
+    acquisition.askedBeside();
     if (result.outcome === 'granted' || result.outcome === 'late' || lease.isUnanswered) {
       releases.release(lease);
     }

@@ -174,7 +174,7 @@ export class KeyByKey {
       events.queued(lease, line.waiting);
     }
     this.#longSections.watch();
-    const outcome = await this.#waitBehind(line.behind(lease), line, key, acquisition);
+    const outcome = await this.#waitBehind(line.behind(lease, acquisition.hasAsked), line, key, acquisition);
     acquisition.sees(line.lastHolder);
     if (outcome === 'busy' && line.failure) {
       // No holder is known: the store is away.

@@ -45,6 +45,8 @@ export class Line implements WaitingLine {
   /** The lease that the contender asked the store for, or goes on with the last answer for. */
   #wanted: Lease | undefined;
   #waiting: Map<Waiter, Lease> | undefined;
+  /** Waiters that have asked beside the contender: they came before the others. */
+  #haveAsked: Map<Waiter, Lease> | undefined;
   /** Calls that asked the store beside the contender, which has no answer yet. */
   #beside = 0;
 
@@ -78,7 +80,7 @@ export class Line implements WaitingLine {
   }
 
   get waiting(): number {
-    return this.#waiting?.size ?? 0;
+    return (this.#haveAsked?.size ?? 0) + (this.#waiting?.size ?? 0);
   }
 
   /** When the store is to be asked again at the latest. */
@@ -115,9 +117,9 @@ export class Line implements WaitingLine {
     this.#beside++;
   }
 
-  /** Where a caller waits until it is the contender, which will hold `lease`. */
-  behind(lease: Lease): WaitingLine {
-    const waiting = (this.#waiting ??= new Map());
+  /** Where a caller waits until it is the contender, which will hold `lease`; `hasAsked`: beside the contender. */
+  behind(lease: Lease, hasAsked: boolean): WaitingLine {
+    const waiting = hasAsked ? (this.#haveAsked ??= new Map()) : (this.#waiting ??= new Map());
     return { add: (waiter) => waiting.set(waiter, lease), delete: (waiter) => waiting.delete(waiter) };
   }
 
@@ -132,7 +134,8 @@ export class Line implements WaitingLine {
 
   /** The caller that has waited longest. */
   next(): NextCaller | undefined {
-    const first = this.#waiting?.size ? this.#waiting.entries().next().value : undefined;
+    const waiting = this.#haveAsked?.size ? this.#haveAsked : this.#waiting;
+    const first = waiting?.size ? waiting.entries().next().value : undefined;
     return first && { waiter: first[0], lease: first[1] };
   }
 

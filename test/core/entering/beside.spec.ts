@@ -84,6 +84,19 @@ describe('calls of one process that want permits at once', () => {
     expect(await store.inspect('k')).toBeNull();
   });
 
+  test('go in as they came, also those that asked in vain', async () => {
+    const other = makeLocks(store);
+    const others = other.acquirePermit('k', 1);
+    const order: number[] = [];
+    const calls = Array.from({ length: 8 }, (_, at) => locks.withPermit('k', 3, () => void order.push(at)));
+    store.answer();
+    const held = await others;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await held.release();
+    await Promise.all(calls);
+    expect(order).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+  });
+
   test('are refused, those that do not wait, only where none is left', async () => {
     const calls = times(3, () => permit(2, { wait: 0 }).catch((error: { reason: string }) => error.reason));
     store.answer();
