@@ -15,12 +15,7 @@ export class TroubleLog {
     const where = printable(`Lock ${lock} of ${trouble.by}`);
     switch (trouble.type) {
       case 'lost':
-        logger[trouble.reason === 'shutdown' ? 'warn' : 'error'](
-          `${where} was lost after ${Math.round(trouble.heldMs)} ms: ${trouble.reason}.` +
-            (trouble.kept
-              ? ' Its code had ended, and the transaction around it had not: what that commits may overwrite what the next owner wrote.'
-              : ''),
-        );
+        logger[trouble.reason === 'shutdown' ? 'warn' : 'error'](`${where} ${lostWords(trouble)}`);
         break;
       case 'forced':
         logger.warn(printable(forcedWords(lock, trouble)));
@@ -50,13 +45,7 @@ export class TroubleLog {
         this.#warnOnce(trouble, `${where} was not released, and ends with its lease: ${trouble.error.detail}`);
         break;
       case 'countsDiffer':
-        logger.warn(
-          printable(
-            `Semaphore ${lock} has ${trouble.permits} permits for ${trouble.by}, and ${trouble.holderPermits} for ${trouble.holder.by}: ` +
-              'the smallest count of those inside holds for all. Unless a deploy is changing the count, give both the same. ' +
-              `This is said once for each name ('${trouble.name}') and pair of counts.`,
-          ),
-        );
+        logger.warn(printable(differingWords(lock, trouble)));
         break;
       case 'storeUnavailable':
         logger.error(
@@ -112,10 +101,27 @@ function named({ key, store }: LockTrouble): string {
   return `"${key}"${store === 'default' ? '' : ` in the store '${store}'`}`;
 }
 
+function lostWords({ heldMs, reason, kept }: Extract<LockTrouble, { type: 'lost' }>): string {
+  const lost = `was lost after ${Math.round(heldMs)} ms: ${reason}.`;
+  return kept
+    ? `${lost} Its code had ended, and the transaction around it had not: what that commits may overwrite what the next owner wrote.`
+    : lost;
+}
+
 /** Who released a lock by force, from where, and why; for the process that held it, whose it was. */
 function forcedWords(lock: string, { by: holder, process, fence, forcedBy }: Extract<LockTrouble, { type: 'forced' }>): string {
   const { by, reason } = forcedBy;
   const whose = forcedBy.process === process ? '' : ` of ${holder}`;
   const who = by ? `by ${by} ` : '';
   return `Lock ${lock}${whose} was released by force at fence ${fence}, ${who}from ${forcedBy.process}${reason ? `: ${reason}` : '.'}`;
+}
+
+function differingWords(
+  lock: string,
+  { by, permits, holder, holderPermits, name }: Extract<LockTrouble, { type: 'countsDiffer' }>,
+): string {
+  return (
+    `Semaphore ${lock} has ${permits} permits for ${by}, and ${holderPermits} for ${holder.by}: the smallest count of those inside holds ` +
+    `for all. Unless a deploy is changing the count, give both the same. This is said once for each name ('${name}') and pair of counts.`
+  );
 }

@@ -84,21 +84,15 @@ export class Entrance {
     if (enclosing) {
       return enclosing instanceof Lease && this.#reenters(enclosing, acquisition, listener);
     }
-    const { availability, clock, leases, lifecycle, lines, store } = this.#parts;
+    const { availability, clock, lifecycle, lines, store } = this.#parts;
     if (lifecycle.isClosing || !lines.mayGoStraight(key, call) || (call.onUnavailable === 'throw' && availability.isAway)) {
       return false;
     }
     const lease = acquisition.newLease(key);
-    const beside = call.shares && lines.besideReader(lease);
-    if (beside) {
-      leases.start(lease, beside, acquisition, undefined);
-      frame.take(lease);
-      this.#complete(acquisition, listener, lease.acquiredAt);
+    if (call.shares !== undefined && this.#entersBeside(lease, acquisition, listener)) {
       return true;
     }
-    const taken = call.shares === undefined ? undefined : lines.lineOf(key);
-    taken?.asksBeside();
-    const line = taken ? undefined : lines.open(key);
+    const line = call.shares === undefined ? lines.open(key) : lines.openUnlessTaken(key);
     lifecycle.begin();
     void attempt(
       store,
@@ -106,7 +100,7 @@ export class Entrance {
       clock,
       acquisition.started,
       acquisition.answerBy,
-      line && lines.prepare(line, lease, call.waitMs > 0),
+      lines.prepare(line, lease, call.waitMs > 0),
       (result) => this.#answered(result, lease, line, acquisition, listener),
       (error) => {
         lines.endTurn(line);
@@ -115,6 +109,18 @@ export class Entrance {
       },
     );
     return true;
+  }
+
+  /** Enters the lease of a reader of this process, beside its call; false where there is none to enter. */
+  #entersBeside(lease: Lease, acquisition: Acquisition, listener: EntryListener): boolean {
+    const { leases, lines } = this.#parts;
+    const beside = lines.besideReader(lease);
+    if (beside) {
+      leases.start(lease, beside, acquisition, undefined);
+      acquisition.frame.take(lease);
+      this.#complete(acquisition, listener, lease.acquiredAt);
+    }
+    return beside !== undefined;
   }
 
   /** Enters a lease; false, with nothing done, where the call would have to wait for another call inside. */

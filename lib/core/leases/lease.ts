@@ -28,7 +28,7 @@ type LeaseState = 'wanted' | 'held' | 'overdue' | 'lingering' | 'gone' | 'lost' 
 type LeaseOptions = Pick<CallOptions, 'caller' | 'ttlMs' | 'renew' | 'shares'>;
 
 /** For how long after its grant further readers of this process may enter a lease, in milliseconds. */
-const BESIDE_MS = 50;
+const BESIDE_MS = 25;
 
 /**
  * A grant of the store to this process for a time: a hold in the lock of an owner, and the locked calls inside the

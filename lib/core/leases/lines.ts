@@ -73,6 +73,13 @@ export class Lines implements TurnListener {
     return this.#all.filter((line) => line.waiting > 0);
   }
 
+  /** Begins the line of a key, for its contender; undefined where the key has one, beside which the call asks. */
+  openUnlessTaken(key: string): Line | undefined {
+    const taken = this.#lines.get(key);
+    taken?.asksBeside();
+    return taken ? undefined : this.open(key);
+  }
+
   /** Begins the line of a key that no call here wants, for its contender. */
   open(key: string): Line {
     if (this.#lines.size >= this.#mostKeys) {
@@ -160,9 +167,12 @@ export class Lines implements TurnListener {
 
   /**
    * Notes that the contender asks the store now; `attempt` sends the command. Answers the place where the contender may
-   * queue: none for a call that does not wait, which takes no other process's turn.
+   * queue: none for a call that does not wait, which takes no other process's turn, nor for one that has no line.
    */
-  prepare(line: Line, lease: Lease, waits: boolean): Place | undefined {
+  prepare(line: Line | undefined, lease: Lease, waits: boolean): Place | undefined {
+    if (!line) {
+      return undefined;
+    }
     if (line.place && line.wantsOtherwise(lease)) {
       this.#releases.leave(line.key, line.place);
       line.leave();

@@ -26,7 +26,7 @@ describe('readers of one process', () => {
     const first = await locks.acquire('k', { mode: 'read' });
     const others = await Promise.all(Array.from({ length: 20 }, () => locks.acquire('k', { mode: 'read' })));
     expect(others.map(({ fence }) => fence)).toEqual(others.map(() => first.fence));
-    // On a machine that stalls for 50 ms, one of them asks the store itself.
+    // On a machine that stalls for 25 ms, one of them asks the store itself.
     expect(store.acquires).toBeLessThan(21);
     await first.release();
     expect((await locks.operations.inspect('k'))?.holds).toBeGreaterThan(0);

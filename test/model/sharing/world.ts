@@ -19,7 +19,7 @@ import { KEY, SharingServer } from './server.js';
 const REST_MS = LONGEST_TTL_MS + CLAIM_MS + 1_500;
 const LONGEST_COMMAND_MS = 1_200;
 /** For how long a process lets its readers in without the server once a writer queues, and what its commands take. */
-const MOST_BESIDE_MS = 50 + 10;
+const MOST_BESIDE_MS = 25 + 10;
 
 interface Inside {
   readonly call: SharedCall;
