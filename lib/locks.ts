@@ -13,13 +13,14 @@ import { type Describe, descriptionText } from './core/words/description.js';
 import { Entrance, type EntryListener } from './core/entering/entrance.js';
 import { LockConfigurationError, type LockError } from './core/words/errors.js';
 import { Frame } from './core/entering/frame.js';
-import { Handles, type LockHandle } from './core/entering/lock-handle.js';
+import type { LockHandle } from './core/entering/lock-handle.js';
 import { NoPermit, type PermitHandle } from './core/entering/permit-handle.js';
 import { HealthCheck } from './core/watching/health-check.js';
 import { Outages } from './core/watching/outages.js';
 import { Trials } from './core/watching/trials.js';
 import type { LeaderBody } from './leader/leadership.js';
 import { settle } from './core/leases/keeping.js';
+import type { Lease } from './core/leases/lease.js';
 import { Leases } from './core/leases/leases.js';
 import { Lifecycle } from './core/seam/lifecycle.js';
 import { Lines } from './core/leases/lines.js';
@@ -88,7 +89,6 @@ export class Locks {
   readonly #waiters: Waiters;
   readonly #leases: Leases;
   readonly #entrance: Entrance;
-  readonly #handles: Handles;
   readonly #candidates: Candidates;
   readonly #health: HealthCheck;
   readonly #peers: Peers;
@@ -99,6 +99,9 @@ export class Locks {
   /** Undefined where nothing follows these locks. */
   readonly #endTelemetry: (() => void) | undefined;
   #ending: Promise<void> | undefined;
+
+  /** Reports a handle that was collected before its release. */
+  readonly #unreleased = (lease: Lease): void => this.#reporter.unreleased(lease);
 
   constructor(settings: LocksSettings) {
     const { name, maxWaiters, onTrouble, clock = systemClock, debug, deadlocksAfterMs = Infinity } = settings;
@@ -140,7 +143,6 @@ export class Locks {
     const { expires } = store;
     this.#peers = new Peers({ name, messenger, clock, expires, leases, waiters, deadlocks, incidents, health: () => this.health(0) });
     this.#transactions = settings.transaction && new Transactions(settings.transaction, (transaction) => settle(leases, transaction));
-    this.#handles = new Handles(({ taken }) => taken.forEach((lease) => reporter.unreleased(lease)));
     this.#candidates = new Candidates({ run: (...call) => this.run(...call), clock, reporter });
     this.#sections = new Sections(telemetry);
     this.#describes = describesOf(telemetry, settings.describe);
@@ -173,7 +175,7 @@ export class Locks {
     const frame = new Frame(this.#leases, keys, true, this.#transactions?.current(call.caller.site), typeof call.shares === 'number');
     const acquisition = new Acquisition(this.#name, this.#describes.length > 0 ? this.#described(call) : call, frame, this.#clock);
     return new Promise((resolve) => {
-      this.#enter(acquisition, { entered: () => resolve(this.#handles.give(frame)), refused: (error) => refuse(resolve, error) });
+      this.#enter(acquisition, { entered: () => resolve(frame.giveHandle(this.#unreleased)), refused: (error) => refuse(resolve, error) });
     });
   }
 

@@ -17,6 +17,12 @@ const NONE: readonly Lease[] = [];
 
 const atOnce: Resume = (run) => run();
 
+/**
+ * The frames whose handles `acquire()` gave: where one is collected while its lock is held, no code can release it. A
+ * frame that leaves is taken out: the registry would keep it until a full collection, and the next one after that.
+ */
+const GIVEN = new FinalizationRegistry<Frame>((frame) => frame.collected());
+
 /** One locked call: a node in the tree of calls, and the leases that it is in. Users get a handle, never the frame. */
 export class Frame extends CallNode {
   declare readonly transaction: Transaction | undefined;
@@ -26,8 +32,9 @@ export class Frame extends CallNode {
   #waitedMs = 0;
   /** The handle that the body gets. */
   #bodyHandle: LockHandle | PermitHandle | undefined;
-  /** The handle that `acquire()` gave, held weakly: `Handles` reports one that was collected before its release. */
+  /** The handle that `acquire()` gave, held weakly: one that is collected before its release is reported. */
   #givenHandle: WeakRef<LockHandle | PermitHandle> | undefined;
+  #unreleased: ((lease: Lease) => void) | undefined;
   readonly #isPermit: boolean;
   #isReleased = false;
   #running = 0;
@@ -63,11 +70,20 @@ export class Frame extends CallNode {
     return this.#givenHandle?.deref() ?? (this.#bodyHandle ??= this.#isPermit ? new PermitHandle(this) : new LockHandle(this));
   }
 
-  /** Makes the handle for a caller of `acquire()`. */
-  giveHandle(): LockHandle | PermitHandle {
+  /** Makes the handle for a caller of `acquire()`; `unreleased` is told where it is collected before its release. */
+  giveHandle(unreleased: (lease: Lease) => void): LockHandle | PermitHandle {
     const handle = this.#isPermit ? new PermitHandle(this) : new LockHandle(this);
     this.#givenHandle = new WeakRef(handle);
+    this.#unreleased = unreleased;
+    GIVEN.register(handle, this, this);
     return handle;
+  }
+
+  /** Its handle was garbage collected. */
+  collected(): void {
+    if (!this.#isReleased && this.isHeld()) {
+      this.#taken.forEach((lease) => this.#unreleased?.(lease));
+    }
   }
 
   get taken(): readonly Lease[] {
@@ -236,6 +252,9 @@ export class Frame extends CallNode {
   leave(): Promise<void> | undefined {
     if (!this.#isReleased) {
       this.#isReleased = true;
+      if (this.#givenHandle) {
+        GIVEN.unregister(this);
+      }
       this.unlinkParents();
       // Outside of any call: Node keeps with a promise the context in which it was made, so that each frame would keep
       // the one before.

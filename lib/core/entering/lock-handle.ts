@@ -7,7 +7,6 @@ import { LockConfigurationError } from '../words/errors.js';
 import type { Lock } from '../words/lock.js';
 import { printable, quoted } from '../words/shown.js';
 import type { Frame } from './frame.js';
-import type { PermitHandle } from './permit-handle.js';
 
 /** The lock that user code gets. Nothing of the library's own state can be reached from it. */
 export class LockHandle implements Lock {
@@ -112,24 +111,5 @@ export class LockHandle implements Lock {
 
   [inspect.custom](): object {
     return this.toJSON();
-  }
-}
-
-/** Makes handles, and reports those that were collected while their lock was held: no code can release it any more. */
-export class Handles {
-  readonly #collected: FinalizationRegistry<Frame>;
-
-  constructor(onCollected: (frame: Frame) => void) {
-    this.#collected = new FinalizationRegistry((frame) => {
-      if (!frame.isReleased && frame.isHeld()) {
-        onCollected(frame);
-      }
-    });
-  }
-
-  give(frame: Frame): LockHandle | PermitHandle {
-    const handle = frame.giveHandle();
-    this.#collected.register(handle, frame);
-    return handle;
   }
 }
