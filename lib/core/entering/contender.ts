@@ -80,6 +80,7 @@ export class Contender {
 
   #ask(lease: Lease, { call, answerBy }: Acquisition, line: Line | undefined): Promise<AttemptResult> {
     const { store, clock, lines } = this.#parts;
+    lease.goesOnFor(undefined);
     const place = lines.prepare(line, lease, call.waitMs > 0);
     return attempt<AttemptResult>(store, lease, clock, momentOf(clock), answerBy, place, (result) => result, failed);
   }

@@ -170,7 +170,7 @@ export class Lease extends Hold {
     }
     this.#state = 'held';
     const isNew = this.granted(fence);
-    if (isNew) {
+    if (isNew && this.#servesSince === 0) {
       this.#servesSince = this.#acquiredAt;
     }
     this.term.extend(sent, expires ? this.#ttlMs : Infinity);
@@ -209,6 +209,11 @@ export class Lease extends Hold {
     next.enterBeside(this);
     next.#servesSince = this.#servesSince;
     return { fence: next.fence, sent: this.term.sent };
+  }
+
+  /** It is asked for before other processes, after the lease of the call `before`; or anew, where there is none. */
+  goesOnFor(before: Lease | undefined): void {
+    this.#servesSince = before ? before.#servesSince : 0;
   }
 
   /** Serves the next call of this process: `next` gets the grant of the store. Answers when the grant was asked for. */

@@ -205,7 +205,7 @@ export class Leases {
     this.#forget(lease);
     lease.release();
     lifecycle.begin();
-    const exchanged = line && next && lines.exchange(line, next, record);
+    const exchanged = line && next && lines.exchange(line, next, lease, record);
     return (exchanged ?? sendRelease(this.#parts.store, record)).then(
       (wasHeld) => {
         // The lease of one that lingers ends with `minHold`, perhaps a moment before its release.

@@ -157,7 +157,7 @@ describe('a lease', () => {
     let ahead = 0;
     const clock = { monotonic: () => performance.now() + ahead, wall: () => Date.now() + ahead };
     const locks = makeLocks(store, { clock });
-    await crowd([() => sleep(5), () => void (ahead += 2_600), () => undefined, () => undefined], {}, locks);
+    await crowd([() => sleep(5), () => void (ahead += 80), () => undefined, () => undefined], { ttl: 150 }, locks);
     // The second call uses up more than half of its lease, as on a machine that stood still.
     expect(store.commands).toEqual(['acquire 1', 'exchange 3', 'exchange 2', 'release']);
   });
@@ -239,17 +239,17 @@ describe('a lease', () => {
     const answer = store.renew.bind(store);
     store.renew = async (holds) => {
       sentAt.push(performance.now());
-      await sleep(100);
+      await sleep(40);
       return answer(holds);
     };
     const locks = makeLocks(store);
-    // The renewal of the second call is sent after 200 ms, and answered after 300.
-    const calls = [5, 250, 2_000].map((ms) => locks.withLock('k', { ttl: 600 }, () => sleep(ms)));
+    // The renewal of the second call is sent after 80 ms, and answered after 120.
+    const calls = [5, 90, 2_000].map((ms) => locks.withLock('k', { ttl: 240 }, () => sleep(ms)));
     await Promise.all(calls);
     expect(store.commands).toEqual(['acquire 1', 'exchange 2', 'release']);
     const gaps = sentAt.slice(1).map((at, index) => at - (sentAt[index] as number));
     // A third of the ttl, of which the answer took half.
-    expect(Math.max(...gaps)).toBeLessThan(220);
+    expect(Math.max(...gaps)).toBeLessThan(90);
   });
 
   test('that does not end by time serves too', async () => {
@@ -406,6 +406,21 @@ describe('a call that has ended, whose lease serves the next one,', () => {
       await holder.release();
       await left;
     });
+  });
+});
+
+describe('with turns', () => {
+  test('a process goes on for 100 ms only, and then lets others in', async () => {
+    await crowd([() => sleep(5), ...Array.from({ length: 8 }, () => () => sleep(40))]);
+    // Each turn is 100 ms, and the section that runs then.
+    expect(store.commands).toEqual(['acquire 1', 'exchange 8', 'exchange 5 behind the queue', 'exchange 2 behind the queue', 'release']);
+  });
+
+  test('a process in which each call asks anew goes on for 100 ms only, over all of them', async () => {
+    const locks = makeLocks(store);
+    const run = (): Promise<void> => locks.withLock('k', { minHold: 40 }, () => undefined);
+    await Promise.all(Array.from({ length: 8 }, run));
+    expect(store.commands.filter((command) => command.endsWith('behind the queue'))).toHaveLength(2);
   });
 });
 

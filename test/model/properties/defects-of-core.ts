@@ -354,7 +354,10 @@ export const DEFECTS_OF_CORE: readonly Defect[] = [
     defect: 'one process may have the lock as often as it likes',
     finding: /unfair/,
     scenarios: crowds,
-    edits: [{ file: 'lib/core/leases/line.ts', from: 'this.#burst < MOST_FENCES', to: 'true' }],
+    edits: [
+      { file: 'lib/core/leases/line.ts', from: 'this.#burst < MOST_FENCES', to: 'true' },
+      { file: 'lib/core/leases/lines.ts', from: 'this.keepQueues ? BURST_MS : SLICE_MS', to: 'Infinity' },
+    ],
   },
   {
     defect: 'the places of calls that gave up are kept',

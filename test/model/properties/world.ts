@@ -1,5 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setImmediate } from 'node:timers/promises';
+import type { HoldRecord } from '../../../lib/core/seam/lock-store.js';
 import { LOCK_CHANNEL, type LockEvent } from '../../../lib/core/words/lock-event.js';
 import type { LockTable } from '../../../lib/kit/lock-table.js';
 import { CLAIM_MS, QUEUE_MS } from '../../../lib/kit/protocol.js';
@@ -338,6 +339,12 @@ export class World {
   /** Shuts a process down: its locks are released, its waiting calls are refused, and nothing is left of it. */
   async #shutdown(process: Process): Promise<void> {
     this.#featuring(featuresOf('shutdown'), (call) => call.process === process);
+    const callOf = ({ id, by }: HoldRecord): LockedCall | undefined => this.leases.holderOf(id) ?? this.callNamed(by);
+    const held = this.server.holds.map(callOf);
+    if (held.some((call) => call?.process === process && call.call.minHold > 0)) {
+      // The lease that minHold keeps ends by itself, and notifies nobody: those who wait find it when they ask again.
+      this.faults.happened(this.now);
+    }
     await process.shutdown();
     // The last commands that it sent are on their way.
     await process.sleep(LAST_MS);
