@@ -245,7 +245,7 @@ export class KeyState {
       const [first] = this.#shared.holds.values();
       const remainingMs = this.#shared.endsAt(typeof shares === 'number' ? 'first' : 'last') - now;
       const holder = { by: first?.by ?? '', heldMs: first ? this.#clock.wall() - first.since : 0 };
-      return { remainingMs, holder, ...permitsIn(first?.shares) };
+      return { remainingMs, holder, permits: typeof first?.shares === 'number' ? first.shares : undefined };
     }
     if (this.#grant) {
       const { by, since, endsAt } = this.#grant;
@@ -261,9 +261,4 @@ export class KeyState {
       this.#shared = undefined;
     }
   }
-}
-
-/** The count that a holder asked for; nothing where it takes no permit. */
-export function permitsIn(shares: Shares | undefined): Pick<Busy, 'permits'> {
-  return typeof shares === 'number' ? { permits: shares } : {};
 }
