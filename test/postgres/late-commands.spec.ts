@@ -88,7 +88,7 @@ describe('a function that is called too late', () => {
     expect(await call('acquire', [...args(hold('k')), TOO_LATE])).toBe('late');
     const first = await granted(store, hold('k'));
     const next = hold('k');
-    expect(await call('acquire', [...args(next, 'host:1:aa:place'), TOO_LATE])).toEqual([expect.any(Number), 'tester', expect.any(Number), 0, 1, '']); // prettier-ignore
+    expect(await call('acquire', [...args(next, 'host:1:aa:place'), TOO_LATE])).toEqual([expect.any(Number), 'tester', expect.any(Number), 0, 1, '', null, null]); // prettier-ignore
     await store.release(first);
     expect(await call('acquire', [...args(next, 'host:1:aa:place'), TOO_LATE])).toBe('late');
     expect(await store.inspect('k')).toBeNull();

@@ -45,8 +45,10 @@ export class Lease extends Hold {
   /** The longest lease that its calls asked for; the next renewal asks for it. */
   #ttlMs: number;
   #acquiredAt = 0;
-  /** Since when calls of this process, one after the other, have had the lock. */
+  /** Since when calls of this process, one after the other, have had the lock by this grant. */
   #servesSince = 0;
+  /** Since when calls of this process, one after the other, have had the lock by this grant and those before it. */
+  #turnSince = 0;
   /** The lease that took over while a renewal was on its way; the answer of the renewal is for the successor. */
   #successor: Lease | undefined;
   #loss: LockLostError | undefined;
@@ -92,6 +94,10 @@ export class Lease extends Hold {
 
   get servesSince(): number {
     return this.#servesSince;
+  }
+
+  get turnSince(): number {
+    return this.#turnSince;
   }
 
   /** The error of a lease that was lost. */
@@ -170,8 +176,9 @@ export class Lease extends Hold {
     }
     this.#state = 'held';
     const isNew = this.granted(fence);
-    if (isNew && this.#servesSince === 0) {
+    if (isNew) {
       this.#servesSince = this.#acquiredAt;
+      this.#turnSince ||= this.#acquiredAt;
     }
     this.term.extend(sent, expires ? this.#ttlMs : Infinity);
     this.term.setRenewed(this.#renews && expires, this.#acquiredAt);
@@ -213,13 +220,14 @@ export class Lease extends Hold {
 
   /** It is asked for before other processes, after the lease of the call `before`; or anew, where there is none. */
   goesOnFor(before: Lease | undefined): void {
-    this.#servesSince = before ? before.#servesSince : 0;
+    this.#turnSince = before ? before.#turnSince : 0;
   }
 
   /** Serves the next call of this process: `next` gets the grant of the store. Answers when the grant was asked for. */
   serve(next: Lease): { readonly fence: number; readonly sent: Moment } {
     next.takeOver(this);
     next.#servesSince = this.#servesSince;
+    next.#turnSince = this.#turnSince;
     next.term.setRenewing(this.term.isRenewing);
     this.#successor = this.term.isRenewing ? next : undefined;
     this.#state = 'released';

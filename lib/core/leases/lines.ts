@@ -234,8 +234,8 @@ export class Lines implements TurnListener {
   }
 
   /** Whether the next caller here may have the lock before other processes, which may wait. */
-  #mayGoOn({ servesSince }: Lease): boolean {
-    return this.#clock.monotonic() - servesSince < (this.keepQueues ? BURST_MS : SLICE_MS);
+  #mayGoOn({ turnSince }: Lease): boolean {
+    return this.#clock.monotonic() - turnSince < (this.keepQueues ? BURST_MS : SLICE_MS);
   }
 }
 
