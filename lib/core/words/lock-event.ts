@@ -86,6 +86,8 @@ export interface ForcedBy {
  * `untold` of `storeUnavailable` is the number of outages that the log left out: it has one line a minute for each
  * reason.
  *
+ * `permits` of `countsDiffer` is the count of the call, and `holderPermits` that of `holder`.
+ *
  * `ttlMs` of `heldLong` is the `ttl` of the holder, or of the waiting call where another process is the holder.
  */
 export type LockEvent =

@@ -1,3 +1,6 @@
+import type { Waiter } from '../../../lib/core/calls/waiter';
+import type { Lease } from '../../../lib/core/leases/lease';
+import { Line } from '../../../lib/core/leases/line';
 import { LockStoreError } from '../../../lib/core/words/errors';
 import type { AcquireReply, HoldRecord, Place } from '../../../lib/core/seam/lock-store';
 import type { LockService } from '../../../lib/nest/lock.service';
@@ -84,6 +87,13 @@ describe('calls of one process that want permits at once', () => {
     expect(await store.inspect('k')).toBeNull();
   });
 
+  test('ask for none before those that wait already', () => {
+    const line = new Line('k');
+    expect(line.mayAskBeside(3, true)).toBe(true);
+    line.behind({} as Lease, false).add({} as Waiter);
+    expect(line.mayAskBeside(3, true)).toBe(false);
+  });
+
   test('go in as they came, also those that asked in vain', async () => {
     const other = makeLocks(store);
     const others = other.acquirePermit('k', 1);
@@ -129,6 +139,19 @@ describe('calls of one process that want permits at once', () => {
     store.answer();
     await expect(calls[1]).rejects.toMatchObject(saying('the answer was lost'));
     await calls[0];
+    expect(await store.inspect('k')).toBeNull();
+  });
+
+  test('keep none of which the grant came after its own lease, and ask again', async () => {
+    store = new SlowStore({ expires: true });
+    let ahead = 0;
+    const clock = { monotonic: () => performance.now() + ahead, wall: () => Date.now() + ahead };
+    locks = makeLocks(store, { clock, wait: 60_000 });
+    const calls = [permit(3), permit(3)];
+    ahead = 10_000;
+    store.answer();
+    expect(await Promise.all(calls)).toEqual(['ran', 'ran']);
+    expect(store.asked).toBe(4);
     expect(await store.inspect('k')).toBeNull();
   });
 

@@ -424,6 +424,12 @@ describe('with turns', () => {
   });
 });
 
+test('a permit serves the calls of its process for 100 ms only, and is then given back', async () => {
+  const locks = makeLocks(store);
+  await Promise.all(Array.from({ length: 6 }, () => locks.withPermit('k', 1, () => sleep(40))));
+  expect(store.commands.filter((command) => command === 'release')).toHaveLength(2);
+});
+
 describe('without turns', () => {
   test('a process goes on for 50 ms only, and then asks the store', async () => {
     Object.defineProperty(store, 'turns', { value: undefined });
