@@ -50,7 +50,7 @@ export class Acquisition {
 
   /** A new lease on a key: by a ticket, or anew, under the owner that holds its other keys. */
   newLease(key: string, ticket?: TicketEntry): Lease {
-    const owner = ticket ? new Owner(ticket.secret) : (this.#owner ??= new Owner());
+    const owner = ticket ? new Owner(ticket.secret) : (this.#owner ??= Owner.next());
     return new Lease(this.#clock, key, owner, this.call, ticket);
   }
 

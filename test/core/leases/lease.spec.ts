@@ -9,7 +9,7 @@ const TTL_MS = 3_000;
 let clock: ManualClock;
 
 function wanted(): Lease {
-  return new Lease(clock, 'k', new Owner(), {
+  return new Lease(clock, 'k', Owner.next(), {
     caller: callerOf('tester', 'tester', 'tester'),
     ttlMs: TTL_MS,
     renew: true,

@@ -12,7 +12,7 @@ import { Waiter } from '../../../lib/core/calls/waiter';
 const clock = { monotonic: () => 1_000, wall: () => 1e12 };
 const caller = callerOf('tester', 'tester', 'tester');
 
-const leaseOn = (key: string): Lease => new Lease(clock, key, new Owner(), { caller, ttlMs: 1_000, renew: true, shares: undefined });
+const leaseOn = (key: string): Lease => new Lease(clock, key, Owner.next(), { caller, ttlMs: 1_000, renew: true, shares: undefined });
 
 function lose(lease: Lease): LockLostError {
   const loss = new LockLostError(`Lock "${lease.key}" was lost.`, lease.key, 'forced');
