@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { AcquireReply, HoldRecord, Place } from '../../core/seam/lock-store.js';
 import { rulesWith, type Rule } from '../rule.js';
-import { changed, guestOf, newPlace, type Trial } from '../trial.js';
+import { changed, guestOf, newPlace, notified, type Trial } from '../trial.js';
 import { expectTurns, queued } from './turns.js';
 
 const exchangeRule = rulesWith({ needs: ['turns'], withinMs: 1_000 });
@@ -48,17 +48,17 @@ export const EXCHANGE_RULES: readonly Rule[] = [
   }),
 
   exchangeRule('an exchange overtakes the queue only where it may', async (trial) => {
-    const notices = trial.turnsOf(trial.other);
-    const first = await queuedBehind(trial);
-    const next = await exchanged(trial, first.holder, trial.hold({ unanswered: true }));
+    const holder = await trial.acquired();
+    const first = await queued(trial);
+    const next = await exchanged(trial, holder, trial.hold({ unanswered: true }));
     const last = trial.hold();
     const place = newPlace();
     for (let round = 0; round < 2; round++) {
       const answer = await exchange(trial, next, last, place, false);
       assert.deepEqual([answer.released, answer.reply.fence], [true, undefined]);
     }
-    await expectTurns(notices, first.waiter.place);
-    const granted = await trial.granted(first.waiter.hold, trial.other, first.waiter.place);
+    await expectTurns(trial, first);
+    const granted = await trial.granted(first.hold, trial.other, first.place);
     await trial.other.release(granted);
     await trial.refused(trial.hold(), trial.other);
     await trial.granted(last, trial.store, place);
@@ -84,13 +84,13 @@ export const EXCHANGE_RULES: readonly Rule[] = [
   }),
 
   exchangeRule('an exchange for a hold that has ended hands over, and takes nothing', async (trial) => {
-    const notices = trial.turnsOf(trial.other);
-    const { holder, waiter } = await queuedBehind(trial);
+    const holder = await trial.acquired();
+    const waiter = await queued(trial);
     const ended = trial.hold({ unanswered: true });
     await trial.store.release(ended);
     const { released, reply } = await exchange(trial, holder, ended, newPlace(), true);
     assert.deepEqual([released, reply.fence], [true, undefined]);
-    await expectTurns(notices, waiter.place);
+    await expectTurns(trial, waiter);
     const granted = await trial.granted(waiter.hold, trial.other, waiter.place);
     await trial.other.release(granted);
     await trial.expectFree();
@@ -112,7 +112,6 @@ export const EXCHANGE_RULES: readonly Rule[] = [
   ),
 
   exchangeRule('an exchange beside a further hold of the same lock queues', { needs: ['tickets'] }, async (trial) => {
-    const notices = trial.turnsOf(trial.store);
     const first = await trial.acquired();
     const guest = guestOf(first);
     assert.equal(await trial.other.tickets.join(guest), true);
@@ -122,13 +121,7 @@ export const EXCHANGE_RULES: readonly Rule[] = [
     assert.deepEqual([released, reply.fence], [true, undefined]);
     await trial.expectHeld(guest, trial.other);
     await trial.other.release(guest);
-    await expectTurns(notices, place);
+    await notified(() => assert.deepEqual(trial.turnsOf(trial.store), [place.name]));
     await trial.granted(next, trial.store, place);
   }),
 ];
-
-/** A holder in this process, and a place behind it in the other. */
-async function queuedBehind(trial: Trial): Promise<{ holder: HoldRecord; waiter: { hold: HoldRecord; place: Place } }> {
-  const holder = await trial.acquired();
-  return { holder, waiter: await queued(trial) };
-}

@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Shares } from '../../core/seam/lock-store.js';
 import type { HoldRecord, Place } from '../../core/seam/lock-store.js';
-import { rule, rulesWith, type Rule } from '../rule.js';
+import { rulesWith, type Rule } from '../rule.js';
 import { changed, guestOf, listOf, newPlace, notified, type OfferedStore, type Trial } from '../trial.js';
 
 /**
@@ -28,6 +28,11 @@ export async function queued(trial: Trial, store: OfferedStore = trial.other, sh
   return waiter;
 }
 
+/** A holder in this process, and two that queue behind it in the other. */
+async function twoQueued(trial: Trial): Promise<{ holder: HoldRecord; first: Waiter; second: Waiter }> {
+  return { holder: await trial.acquired(), first: await queued(trial), second: await queued(trial) };
+}
+
 /** Queues behind a holder whose lease then ends. */
 async function queuedUntilTheLeaseEnds(trial: Trial): Promise<Waiter> {
   const holder = await trial.acquired();
@@ -38,25 +43,22 @@ async function queuedUntilTheLeaseEnds(trial: Trial): Promise<Waiter> {
   return waiter;
 }
 
-/** Waits for notices, and expects that there are these and no others. */
-export async function expectTurns(notices: readonly string[], ...places: readonly Place[]): Promise<void> {
-  const names = places.map(({ name }) => name);
-  await notified(() => assert.deepEqual(notices, names));
+/** Expects that the other process is notified of the turns of these, in this order, and of no others. */
+export async function expectTurns(trial: Trial, ...waiters: readonly Waiter[]): Promise<void> {
+  const names = waiters.map(({ place }) => place.name);
+  await notified(() => assert.deepEqual(trial.turnsOf(trial.other), names));
 }
 
 /** The order of waiters in the queue. `trial.store` holds, `trial.other` waits. */
 export const TURN_RULES: readonly Rule[] = [
   turnRule('a released lock is reserved for the first in the queue, which is notified, and for no other', async (trial) => {
-    const notices = trial.turnsOf(trial.other);
-    const holder = await trial.acquired();
-    const first = await queued(trial);
-    const second = await queued(trial);
+    const { holder, first, second } = await twoQueued(trial);
     await trial.store.release(holder);
-    await expectTurns(notices, first.place);
+    await expectTurns(trial, first);
     await trial.refused(trial.hold(), trial.store);
     await trial.refused(second.hold, trial.other, second.place);
     await trial.granted(first.hold, trial.other, first.place);
-    await expectTurns(notices, first.place);
+    await expectTurns(trial, first);
   }),
 
   turnRule('a lock that nobody queues for is reserved for nobody', async (trial) => {
@@ -72,81 +74,59 @@ export const TURN_RULES: readonly Rule[] = [
     assert.ok(recheckMs > 0, `${recheckMs} ms`);
   }),
 
-  rule(
-    'a newcomer that finds the lock free while others queue hands it to the first of them',
-    { needs: ['turns', 'expiry'], withinMs: CLAIM_MS },
-    async (trial) => {
-      const notices = trial.turnsOf(trial.other);
-      const first = await queuedUntilTheLeaseEnds(trial);
-      await trial.refused(trial.hold(), trial.store);
-      await expectTurns(notices, first.place);
-      await trial.granted(first.hold, trial.other, first.place);
-    },
-  ),
+  turnRule('a newcomer that finds the lock free while others queue hands it to the first of them', { needs: ['expiry'] }, async (trial) => {
+    const first = await queuedUntilTheLeaseEnds(trial);
+    await trial.refused(trial.hold(), trial.store);
+    await expectTurns(trial, first);
+    await trial.granted(first.hold, trial.other, first.place);
+  }),
 
-  rule('the first in the queue takes a lock whose lease has ended', { needs: ['turns', 'expiry'], withinMs: CLAIM_MS }, async (trial) => {
+  turnRule('the first in the queue takes a lock whose lease has ended', { needs: ['expiry'] }, async (trial) => {
     const first = await queuedUntilTheLeaseEnds(trial);
     const second = await queued(trial);
     await trial.refused(second.hold, trial.other, second.place);
     await trial.granted(first.hold, trial.other, first.place);
   }),
 
-  rule(
-    'a turn that nobody claims for a second goes to the next in the queue',
-    { needs: ['turns'], withinMs: 2 * CLAIM_MS },
-    async (trial) => {
-      const holder = await trial.acquired();
-      const first = await queued(trial);
-      const second = await queued(trial);
-      await trial.store.release(holder);
-      await sleep(CLAIM_MS + 50);
-      await trial.refused(first.hold, trial.other, first.place);
-      await trial.granted(second.hold, trial.other, second.place);
-    },
-  ),
+  turnRule('a turn that nobody claims for a second goes to the next in the queue', { withinMs: 2 * CLAIM_MS }, async (trial) => {
+    const { holder, first, second } = await twoQueued(trial);
+    await trial.store.release(holder);
+    await sleep(CLAIM_MS + 50);
+    await trial.refused(first.hold, trial.other, first.place);
+    await trial.granted(second.hold, trial.other, second.place);
+  }),
 
   turnRule('an attempt that is sent twice keeps its place', async (trial) => {
-    const notices = trial.turnsOf(trial.other);
-    const holder = await trial.acquired();
-    const first = await queued(trial);
-    const second = await queued(trial);
+    const { holder, first, second } = await twoQueued(trial);
     await trial.refused(first.hold, trial.other, first.place);
     await trial.store.release(holder);
-    await expectTurns(notices, first.place);
+    await expectTurns(trial, first);
     const next = await trial.granted(first.hold, trial.other, first.place);
     await trial.other.release(next);
-    await expectTurns(notices, first.place, second.place);
+    await expectTurns(trial, first, second);
   }),
 
   turnRule('a grant that is sent twice answers the same fence', async (trial) => {
-    const holder = await trial.acquired();
-    const first = await queued(trial);
-    await queued(trial);
+    const { holder, first } = await twoQueued(trial);
     await trial.store.release(holder);
     const granted = await trial.granted(first.hold, trial.other, first.place);
     assert.equal((await trial.granted(first.hold, trial.other, first.place)).fence, granted.fence);
   }),
 
   turnRule('a place that leaves is not notified, and leaving again takes nobody else away', async (trial) => {
-    const notices = trial.turnsOf(trial.other);
-    const holder = await trial.acquired();
-    const first = await queued(trial);
-    const second = await queued(trial);
+    const { holder, first, second } = await twoQueued(trial);
     await trial.other.turns.leave(trial.key, first.place.name);
     await trial.other.turns.leave(trial.key, first.place.name);
     await trial.store.release(holder);
-    await expectTurns(notices, second.place);
+    await expectTurns(trial, second);
   }),
 
   turnRule('a place that leaves with its turn hands it to the next', async (trial) => {
-    const notices = trial.turnsOf(trial.other);
-    const holder = await trial.acquired();
-    const first = await queued(trial);
-    const second = await queued(trial);
+    const { holder, first, second } = await twoQueued(trial);
     await trial.store.release(holder);
-    await expectTurns(notices, first.place);
+    await expectTurns(trial, first);
     await trial.other.turns.leave(trial.key, first.place.name);
-    await expectTurns(notices, first.place, second.place);
+    await expectTurns(trial, first, second);
     await trial.other.turns.leave(trial.key, second.place.name);
     await trial.expectFree();
   }),
@@ -166,14 +146,11 @@ export const TURN_RULES: readonly Rule[] = [
   }),
 
   turnRule('a release that is sent twice hands over once', async (trial) => {
-    const notices = trial.turnsOf(trial.other);
-    const holder = await trial.acquired();
-    const first = await queued(trial);
-    await queued(trial);
+    const { holder, first } = await twoQueued(trial);
     await trial.store.release(holder);
     await trial.store.release(holder);
     await trial.pass(50);
-    await expectTurns(notices, first.place);
+    await expectTurns(trial, first);
     await trial.granted(first.hold, trial.other, first.place);
   }),
 
