@@ -42,18 +42,9 @@ export function rulesWith(shared: Conditions): MakeRule {
 
 export const rule = rulesWith({});
 
-const REASONS: Readonly<Record<Need, string>> = {
-  open: 'the store does not offer open',
-  turns: 'the store does not offer turns',
-  tickets: 'the store does not offer tickets',
-  operator: 'the store does not offer operator',
-  messages: 'the store does not offer messages',
-  search: 'the store does not offer search',
+/** Why a need is not met, where it is no offer by the name that the suite knows. */
+const REASONS: Readonly<Partial<Record<Need, string>>> = {
   forced: 'the store does not offer onForced of operator',
-  health: 'the store does not offer health',
-  reservesFences: 'the store does not offer reservesFences',
-  shared: 'the store does not offer shared',
-  permits: 'the store does not offer permits',
   expiry: 'leases of the store do not end by time',
   'no expiry': 'leases of the store end by time',
   stall: 'the suite was given no `stall`',
@@ -63,7 +54,7 @@ const REASONS: Readonly<Record<Need, string>> = {
 /** Why a rule is not tested; undefined where it is. */
 export function skipReason({ needs }: Rule, options: StoreContractOptions): string | undefined {
   const missing = needs.find((need) => !isMet(need, options));
-  return missing && REASONS[missing];
+  return missing && (REASONS[missing] ?? `the store does not offer ${missing}`);
 }
 
 function isMet(need: Need, { offers = [], expires = true, stall, restart }: StoreContractOptions): boolean {

@@ -18,8 +18,7 @@ export type OfferedStore = LockStore & {
 export class Trial {
   readonly options: StoreContractOptions;
   readonly key = `key ${randomUUID()}`;
-  readonly #stores = new Set<LockStore>();
-  readonly #opened = new Set<LockStore>();
+  /** The stores of this run, each with the turns that it was notified of since it was opened last. */
   readonly #turns = new Map<LockStore, string[]>();
   #store: LockStore | undefined;
   #other: LockStore | undefined;
@@ -49,19 +48,15 @@ export class Trial {
   async connect(prefix?: string, prepare?: (store: OfferedStore) => void): Promise<OfferedStore> {
     const store = (await this.options.connect()) as OfferedStore;
     prepare?.(store);
-    if (!this.#stores.has(store)) {
-      this.#stores.add(store);
-      this.#listen(store);
-    }
     // `connect` may give one and the same store each time, which is opened once.
-    if (!this.#opened.has(store)) {
+    if (!this.#turns.has(store)) {
+      this.#listen(store);
       await this.#open(store, prefix);
     }
     return store;
   }
 
   async #open(store: LockStore, prefix = 'contract'): Promise<void> {
-    this.#opened.add(store);
     await store.open?.({ prefix, warn: (message) => this.options.warn?.(message) });
   }
 
@@ -69,7 +64,7 @@ export class Trial {
   async reopen(store: OfferedStore): Promise<OfferedStore> {
     await store.close();
     if (!store.open) {
-      this.#stores.delete(store);
+      this.#turns.delete(store);
       return this.connect();
     }
     this.#listen(store);
@@ -79,7 +74,7 @@ export class Trial {
 
   /** Closes every store. */
   async close(): Promise<void> {
-    await Promise.all([...this.#stores].map((store) => store.close()));
+    await Promise.all([...this.#turns.keys()].map((store) => store.close()));
   }
 
   /** A time of the tests, in milliseconds, as the suite's options stretch it. */
