@@ -9,22 +9,10 @@ import { FlightRecorder } from './flight-recorder.js';
 import type { ForcedNotice, IncidentLog } from './incident-log.js';
 import type { Messenger } from './messenger.js';
 import { ownAnswer } from './own-answer.js';
-import { isProbe, PROBE } from './probe-message.js';
+import { PROBE, type Probe } from './probe-message.js';
 import { EXPECTED_MS, RollCall, type SurveyOptions } from './roll-call.js';
-import {
-  ANSWER,
-  FORCED,
-  isAnswer,
-  isBye,
-  isForced,
-  isRoll,
-  type ByeMessage,
-  type ForcedMessage,
-  type Roll,
-  type RollAnswer,
-  ROLL,
-} from './roll-message.js';
-import { onlyShaped } from './shape.js';
+import { ANSWER, BYE, FORCED, ROLL, type ByeMessage, type ForcedMessage, type Roll, type RollAnswer } from './roll-message.js';
+import { shaped } from './shape.js';
 import type { Survey } from './survey.js';
 
 /** How many rolls a process answers within a second at most. */
@@ -85,8 +73,7 @@ export class Peers {
 
   /** This process released a lock by force: its holder wants to know who did, and why. */
   tellForced(notice: ForcedNotice): void {
-    const message: ForcedMessage = { ...notice, kind: 'forced', from: this.#id };
-    this.#parts.messenger.send(message);
+    this.#parts.messenger.send({ ...notice, kind: 'forced', from: this.#id } satisfies ForcedMessage);
   }
 
   /**
@@ -97,23 +84,22 @@ export class Peers {
     this.#hasLeft = true;
     const { messenger, clock } = this.#parts;
     if (clock.monotonic() - (this.#answered.at(-1) ?? -Infinity) < EXPECTED_MS) {
-      const message: ByeMessage = { kind: 'bye', process: this.#id };
-      messenger.send(message);
+      messenger.send({ kind: 'bye', process: this.#id } satisfies ByeMessage);
     }
   }
 
-  /** Hands a message on with its known fields only: it may be full of fields that nobody reads. */
-  #heard(message: unknown, length: number): void {
-    if (isProbe(message)) {
-      this.#parts.deadlocks?.heard(onlyShaped(message, PROBE));
-    } else if (isRoll(message)) {
-      void this.#answer(onlyShaped(message, ROLL));
-    } else if (isForced(message)) {
-      this.#parts.incidents.heard(onlyShaped(message, FORCED));
-    } else if (isBye(message)) {
+  #heard(received: unknown, length: number): void {
+    const message = messageIn(received);
+    if (message?.kind === 'probe') {
+      this.#parts.deadlocks?.heard(message);
+    } else if (message?.kind === 'roll') {
+      void this.#answer(message);
+    } else if (message?.kind === 'forced') {
+      this.#parts.incidents.heard(message);
+    } else if (message?.kind === 'bye') {
       this.#roll.left(message.process);
-    } else if (isAnswer(message) && message.process.id !== this.#id) {
-      this.#roll.heard(onlyShaped(message, ANSWER), length);
+    } else if (message && message.process.id !== this.#id) {
+      this.#roll.heard(message, length);
     }
   }
 
@@ -162,4 +148,17 @@ export class Peers {
       incidents: incidentsMs === undefined ? [] : incidents.lately(incidentsMs),
     });
   }
+}
+
+type PeerMessage = Probe | Roll | ForcedMessage | ByeMessage | RollAnswer;
+
+/** Reads a message with its known fields only: it may be full of fields that nobody reads. Undefined for any other. */
+function messageIn(received: unknown): PeerMessage | undefined {
+  for (const shape of [PROBE, ROLL, FORCED, BYE, ANSWER]) {
+    const message = shaped(received, shape);
+    if (message !== undefined) {
+      return message as PeerMessage;
+    }
+  }
+  return undefined;
 }

@@ -1,5 +1,5 @@
 import type { CycleCall } from '../../core/words/cycle-call.js';
-import { fits, type Fields } from './shape.js';
+import type { Fields } from './shape.js';
 
 /** One call on the way of a probe. */
 export interface ProbeStep extends CycleCall {
@@ -47,6 +47,7 @@ const STEPS = {
     fence: 'count',
     heldMs: 'ms',
   },
+  most: MOST_STEPS,
 } as const;
 
 export const PROBE: Fields = {
@@ -59,10 +60,6 @@ export const PROBE: Fields = {
   path: STEPS,
   cycle: STEPS,
 };
-
-export function isProbe(message: unknown): message is Probe {
-  return fits(message, PROBE) && (message as Probe).path.length <= MOST_STEPS && (message as Probe).cycle.length <= MOST_STEPS;
-}
 
 /**
  * The call that gives way: the call that got its lock last has done the least work. All who find a cycle choose the

@@ -1,7 +1,7 @@
 import type { EndedCall, FoundIncident, HeldLock, LockProcess, WaitingCall } from './survey.js';
 import type { ForcedNotice } from './incident-log.js';
 import type { HealthReason } from '../../core/words/lock-health.js';
-import { fits, type Fields, type Shape } from './shape.js';
+import type { Fields, Shape } from './shape.js';
 
 /** Asks all processes which locks they hold, and which calls wait there. */
 export interface Roll {
@@ -101,7 +101,7 @@ const FORCED_BY = { by: TEXT, reason: TEXT, process: EMPTY } as const;
 
 export const FORCED: Fields = { kind: ['forced'], from: 'text', key: 'text', fence: 'count', ...FORCED_BY };
 
-const BYE: Fields = { kind: ['bye'], process: 'text' };
+export const BYE: Fields = { kind: ['bye'], process: 'text' };
 
 export const ROLL: Fields = { kind: ['roll'], id: 'text', from: 'text', to: 'text', recent: NO, health: NO, incidentsMs: MS };
 
@@ -165,20 +165,4 @@ export const ANSWER: Fields = {
 
 function listOf<Item extends Shape>(list: Item): { readonly maybe: { readonly list: Item }; readonly or: readonly [] } {
   return { maybe: { list }, or: [] };
-}
-
-export function isRoll(message: unknown): message is Roll {
-  return fits(message, ROLL);
-}
-
-export function isForced(message: unknown): message is ForcedMessage {
-  return fits(message, FORCED);
-}
-
-export function isBye(message: unknown): message is ByeMessage {
-  return fits(message, BYE);
-}
-
-export function isAnswer(message: unknown): message is RollAnswer {
-  return fits(message, ANSWER);
 }

@@ -1,20 +1,19 @@
 /**
  * The form of a field of a message: a kind of value, one of several texts, a list, an object, or one of them that may
- * be left out. `count`: a whole number from 0, such as a fence. `ms`: a time span. `offset`: one that may be negative.
- * `or`: stands for a value that is missing. Words of a closed set are texts: a process of a later version may have
- * others.
+ * be left out. `or`: stands for a value that is missing. `most`: a longer list does not fit. Words of a closed set
+ * are texts: a process of a later version may have others.
  */
-export type Shape =
-  | 'text'
-  | 'count'
-  | 'textOrCount'
-  | 'ms'
-  | 'offset'
-  | 'boolean'
-  | readonly string[]
-  | { readonly list: Shape }
-  | { readonly maybe: Shape; readonly or?: unknown }
-  | Fields;
+export type Shape = keyof typeof KINDS | readonly string[] | ListOf | Optional | Fields;
+
+interface ListOf {
+  readonly list: Shape;
+  readonly most?: number;
+}
+
+interface Optional {
+  readonly maybe: Shape;
+  readonly or?: unknown;
+}
 
 /** The fields of an object. It may have others, which newer versions send. */
 export interface Fields {
@@ -33,64 +32,60 @@ export function brief(name: string): string {
   return name.slice(0, LONGEST_NAME);
 }
 
-/** Whether a value that somebody sent has the right shape. */
-export function fits(value: unknown, shape: Shape): boolean {
-  switch (shape) {
-    case 'text':
-      return typeof value === 'string' && value.length <= LONGEST_TEXT;
-    case 'count':
-      return Number.isSafeInteger(value) && (value as number) >= 0;
-    case 'textOrCount':
-      return fits(value, 'text') || fits(value, 'count');
-    case 'ms':
-    case 'offset':
-      return typeof value === 'number' && value >= (shape === 'ms' ? 0 : -LONGEST_MS) && value <= LONGEST_MS;
-    case 'boolean':
-      return typeof value === 'boolean';
-    default:
-      return fitsParts(value, shape);
-  }
+const isText = (value: unknown): boolean => typeof value === 'string' && value.length <= LONGEST_TEXT;
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
+const isMs = (value: unknown, least: number): boolean => typeof value === 'number' && value >= least && value <= LONGEST_MS;
+
+/** The kinds of values. `count`: a whole number from 0, such as a fence. `offset`: a time span that may be negative. */
+const KINDS = {
+  text: isText,
+  count: isCount,
+  textOrCount: (value: unknown) => isText(value) || isCount(value),
+  ms: (value: unknown) => isMs(value, 0),
+  offset: (value: unknown) => isMs(value, -LONGEST_MS),
+  boolean: (value: unknown) => typeof value === 'boolean',
+} as const;
+
+/** An object that somebody sent. */
+type Given = Readonly<Record<string, unknown>>;
+
+/** Stands for a value that has not the right shape. */
+const MISFIT = Symbol('misfit');
+
+/**
+ * A copy of a message that somebody sent, which has the fields of its shape alone, and defaults for those that are
+ * missing. Undefined where the message has another shape.
+ */
+export function shaped(message: unknown, shape: Fields): unknown {
+  const copy = copyOf(message, shape);
+  return copy === MISFIT ? undefined : copy;
 }
 
-function fitsParts(value: unknown, shape: Exclude<Shape, string>): boolean {
+function copyOf(value: unknown, shape: Shape): unknown {
+  if (typeof shape === 'string') {
+    return KINDS[shape](value) ? value : MISFIT;
+  }
   if (Array.isArray(shape)) {
-    return shape.includes(value);
+    return shape.includes(value) ? value : MISFIT;
   }
-  if (has(shape, 'maybe')) {
-    return value === undefined || fits(value, shape.maybe);
+  if (isOptional(shape)) {
+    return value === undefined ? shape.or : copyOf(value, shape.maybe);
   }
-  if (has(shape, 'list')) {
-    return Array.isArray(value) && value.every((item) => fits(item, shape.list));
+  if (isListOf(shape)) {
+    return Array.isArray(value) && value.length <= (shape.most ?? Infinity) ? copyOfList(value, shape.list) : MISFIT;
   }
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    Object.entries(shape).every(([field, its]) => fits((value as Record<string, unknown>)[field], its as Shape))
-  );
+  return typeof value === 'object' && value !== null ? copyOfFields(value as Given, shape as Fields) : MISFIT;
 }
 
-function has<Name extends 'list' | 'maybe'>(
-  shape: Shape,
-  name: Name,
-): shape is { readonly [N in Name]: Shape } & { readonly or?: unknown } {
-  return typeof shape === 'object' && name in shape;
+function copyOfList(values: readonly unknown[], shape: Shape): unknown {
+  const copies = values.map((value) => copyOf(value, shape));
+  return copies.includes(MISFIT) ? MISFIT : copies;
 }
 
-/** A copy of a value that fits: defaults stand for missing fields, and fields that its shape does not name are gone. */
-export function onlyShaped<T>(value: T, shape: Shape): T {
-  return shaped(value, shape) as T;
+function copyOfFields(given: Given, shape: Fields): unknown {
+  const copies = Object.entries(shape).map(([name, its]) => [name, copyOf(given[name], its)] as const);
+  return copies.some(([, copy]) => copy === MISFIT) ? MISFIT : Object.fromEntries(copies);
 }
 
-function shaped(value: unknown, shape: Shape): unknown {
-  if (has(shape, 'maybe')) {
-    return value === undefined ? shape.or : shaped(value, shape.maybe);
-  }
-  if (typeof shape === 'string' || Array.isArray(shape)) {
-    return value;
-  }
-  if (has(shape, 'list')) {
-    return (value as readonly unknown[]).map((item) => shaped(item, shape.list));
-  }
-  const fields = value as Record<string, unknown>;
-  return Object.fromEntries(Object.entries(shape).map(([field, its]) => [field, shaped(fields[field], its as Shape)]));
-}
+const isOptional = (shape: object): shape is Optional => 'maybe' in shape;
+const isListOf = (shape: object): shape is ListOf => 'list' in shape;
