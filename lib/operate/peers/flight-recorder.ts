@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Lease } from '../../core/leases/lease.js';
 import type { Clock } from '../../core/seam/time.js';
 import type { EventOfLock, LockEvent } from '../../core/words/lock-event.js';
-import { brief } from './shape.js';
+import { namesOf } from './shape.js';
 import type { EndedCall } from './survey.js';
 
 /** How many ended calls are kept. */
@@ -54,7 +54,7 @@ export class FlightRecorder {
         // A call that goes on without a busy lock is no failure.
         if (!event.skipped) {
           const { waitedMs, reason } = event;
-          this.#add({ ...callOf(event), fence: undefined, waitedMs, heldMs: 0, outcome: 'refused', reason }, now);
+          this.#add({ ...namesOf(event), fence: undefined, waitedMs, heldMs: 0, outcome: 'refused', reason }, now);
         }
         break;
     }
@@ -93,7 +93,7 @@ export class FlightRecorder {
       this.#inside.delete(lease);
       const { waitedMs, since } = inside;
       const servedMs = servedMsOf(lease);
-      const call = this.#add({ ...callOf(event), fence: event.fence, waitedMs, heldMs: now - since, servedMs, outcome, reason }, now);
+      const call = this.#add({ ...namesOf(event), fence: event.fence, waitedMs, heldMs: now - since, servedMs, outcome, reason }, now);
       if (outcome === 'lost') {
         this.#lost.set(lease, call);
       }
@@ -113,8 +113,4 @@ export class FlightRecorder {
 
 function servedMsOf({ acquiredAt = 0, isReused = false, servesSince = 0 }: Served): number | undefined {
   return isReused ? Math.round(acquiredAt - servesSince) : undefined;
-}
-
-function callOf({ key, name, site, description }: EventOfLock): Pick<EndedCall, 'key' | 'name' | 'site' | 'description'> {
-  return { key, name: brief(name), site: brief(site), description };
 }

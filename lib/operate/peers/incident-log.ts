@@ -5,7 +5,7 @@ import type { CycleCall } from '../../core/words/cycle-call.js';
 import { failureCode, type LockError } from '../../core/words/errors.js';
 import { printable } from '../../core/words/shown.js';
 import type { EventOfLock, ForcedBy, LockEvent, RefusedReason } from '../../core/words/lock-event.js';
-import { brief } from './shape.js';
+import { brief, namesOf } from './shape.js';
 import type { FoundIncident, LockIncident } from './survey.js';
 
 /** For how long incidents are kept, in milliseconds. */
@@ -179,9 +179,9 @@ export class IncidentLog {
     }
   }
 
-  #add({ key, name, site, description }: EventOfLock, facts: Facts): Kept {
+  #add(event: EventOfLock, facts: Facts): Kept {
     const id = `${this.#id}${(this.#number++).toString(36)}`;
-    const kept: Kept = { ...facts, key, name: brief(name), site: brief(site), description, id, count: 1, at: this.#clock.monotonic() };
+    const kept: Kept = { ...facts, ...namesOf(event), id, count: 1, at: this.#clock.monotonic() };
     this.#kept.push(kept);
     if (this.#kept.length > MOST_INCIDENTS) {
       this.#drop();
@@ -226,9 +226,7 @@ function told({ at, lastedMs, ...incident }: Kept, now: number): Omit<FoundIncid
  * Incidents that were told when they were asked for, with their times by the clock of this process; the last one first.
  */
 export function withTimes(found: readonly FoundIncident[], askedAt: number): LockIncident[] {
-  return found.map((incident) => withTime(incident, askedAt)).toSorted((one, other) => other.at.getTime() - one.at.getTime());
-}
-
-function withTime({ agoMs, ...incident }: FoundIncident, askedAt: number): LockIncident {
-  return { ...incident, at: new Date(askedAt - agoMs) };
+  return found
+    .map(({ agoMs, ...incident }) => ({ ...incident, at: new Date(askedAt - agoMs) }))
+    .toSorted((one, other) => other.at.getTime() - one.at.getTime());
 }

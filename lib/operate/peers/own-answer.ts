@@ -3,11 +3,10 @@ import type { Acquisition } from '../../core/entering/acquisition.js';
 import type { CallNode } from '../../core/calls/call-tree.js';
 import { Frame } from '../../core/entering/frame.js';
 import type { Lease } from '../../core/leases/lease.js';
-import type { LockHealth } from '../../core/words/lock-health.js';
 import { VERSION } from '../../core/words/version.js';
 import type { RollAnswer } from './roll-message.js';
-import { brief } from './shape.js';
-import type { HeldAt } from './survey.js';
+import { namesOf } from './shape.js';
+import type { HeldAt, LockProcess } from './survey.js';
 
 /** How many locks, and how many calls that wait, a process lists at most. */
 const MOST_ROWS = 1_000;
@@ -16,18 +15,11 @@ const MOST_HOLDS = 16;
 /** How long a message may be, in characters; in UTF-8 at most three times as many bytes. */
 const MOST_CHARACTERS = 60_000;
 
-/** The facts that this process knows of the locks of one store. */
-export interface OwnState {
-  readonly id: string;
-  readonly upMs: number;
+/** The facts that this process knows of the locks of one store, with the recorded calls and the incidents to tell. */
+interface OwnState extends Pick<LockProcess, 'id' | 'upMs' | 'health'>, Pick<Rows, 'ended' | 'incidents'> {
   readonly expires: boolean;
   readonly leases: readonly Lease[];
   readonly waiting: readonly Acquisition[];
-  readonly health: LockHealth | undefined;
-  /** Recorded calls, where they are asked for. */
-  readonly ended: Rows['ended'];
-  /** The incidents that are asked for. */
-  readonly incidents: Rows['incidents'];
 }
 
 type Rows = Pick<RollAnswer, 'held' | 'waiting' | 'ended' | 'incidents'>;
@@ -52,26 +44,14 @@ export function ownAnswer(id: string, state: OwnState): RollAnswer[] {
     health: state.health,
   };
   const leftOut = Math.max(0, leases.length - MOST_ROWS) + Math.max(0, waiting.length - MOST_ROWS);
-  return parts.map(({ held, waiting: calls, ended: recorded, incidents: found }, at) => ({
-    kind: 'answer',
-    id,
-    process,
-    part: at,
-    parts: parts.length,
-    leftOut: at === 0 ? leftOut : 0,
-    held,
-    waiting: calls,
-    ended: recorded,
-    incidents: found,
-  }));
+  return parts.map((rows, part) =>
+    Object.assign(rows, { kind: 'answer' as const, id, process, part, parts: parts.length, leftOut: part === 0 ? leftOut : 0 }),
+  );
 }
 
 function heldRow({ key, caller, storedFence, fence, heldMs, remainingMs, shares }: Lease, expires: boolean): Rows['held'][number] {
   return {
-    key,
-    name: brief(caller.name),
-    site: brief(caller.site),
-    description: caller.description,
+    ...namesOf({ key, ...caller }),
     fence: storedFence,
     callFence: fence,
     heldMs: Math.round(heldMs),
@@ -83,10 +63,7 @@ function heldRow({ key, caller, storedFence, fence, heldMs, remainingMs, shares 
 function waitingRow(acquisition: Acquisition): Rows['waiting'][number] {
   const { call, waitedFor, waitId, waitedMs, leftMs } = acquisition;
   return {
-    key: waitedFor ?? '',
-    name: brief(call.caller.name),
-    site: brief(call.caller.site),
-    description: call.caller.description,
+    ...namesOf({ key: waitedFor ?? '', ...call.caller }),
     id: waitId,
     waitedMs: Math.round(waitedMs),
     leftMs: Math.max(0, Math.round(leftMs)),

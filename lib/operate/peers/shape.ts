@@ -1,3 +1,5 @@
+import type { PeerCall } from './survey.js';
+
 /**
  * The form of a field of a message: a kind of value, one of several texts, a list, an object, or one of them that may
  * be left out. `or`: stands for a value that is missing. `most`: a longer list does not fit. Words of a closed set
@@ -30,6 +32,13 @@ const LONGEST_NAME = 200;
 /** A name, as messages have it. */
 export function brief(name: string): string {
   return name.slice(0, LONGEST_NAME);
+}
+
+type NamedCall = Omit<PeerCall, 'process'>;
+
+/** The fields by which messages name a call. */
+export function namesOf({ key, name, site, description }: NamedCall): NamedCall {
+  return { key, name: brief(name), site: brief(site), description };
 }
 
 const isText = (value: unknown): boolean => typeof value === 'string' && value.length <= LONGEST_TEXT;
