@@ -1,7 +1,5 @@
 import type { MeterProvider, TracerProvider } from '@opentelemetry/api';
-import { checkMethods, checkOptions, type OptionNames } from '../../core/words/check-options.js';
-import { LockConfigurationError } from '../../core/words/errors.js';
-import { shown } from '../../core/words/shown.js';
+import { checkMethods, checkOptions, checkSwitch, type OptionNames, wrongOption } from '../../core/words/check-options.js';
 
 /** Which spans are made: of waiting calls, of calls that have their locks, of both, or none. */
 export type SpanChoice = 'both' | 'wait' | 'hold' | false;
@@ -33,22 +31,12 @@ const OPTIONS: OptionNames<OtelTelemetryOptions> = {
 /** Throws `LockConfigurationError` for an option that is unknown or has a wrong value. */
 export function checkTelemetryOptions(options: OtelTelemetryOptions): void {
   checkOptions('otelTelemetry', options, OPTIONS);
-  const { spans = 'both', keys = false, metrics = true, tracerProvider, meterProvider } = options;
+  const { spans = 'both', keys, metrics, tracerProvider, meterProvider } = options;
   if (!CHOICES.includes(spans)) {
-    throw wrong(`spans is ${shown(spans)}. Use 'both', 'wait', 'hold' or false.`);
+    throw wrongOption('otelTelemetry: spans', spans, "Use 'both', 'wait', 'hold' or false.");
   }
-  checkBoolean('keys', keys);
-  checkBoolean('metrics', metrics);
+  checkSwitch('otelTelemetry', 'keys', keys);
+  checkSwitch('otelTelemetry', 'metrics', metrics);
   checkMethods('otelTelemetry: tracerProvider', tracerProvider, ['getTracer'], 'Pass a TracerProvider of OpenTelemetry, or leave it out.');
   checkMethods('otelTelemetry: meterProvider', meterProvider, ['getMeter'], 'Pass a MeterProvider of OpenTelemetry, or leave it out.');
-}
-
-function checkBoolean(name: string, given: unknown): void {
-  if (typeof given !== 'boolean') {
-    throw wrong(`${name} is ${shown(given)}. Use true or false.`);
-  }
-}
-
-function wrong(what: string): LockConfigurationError {
-  return new LockConfigurationError(`otelTelemetry: ${what}`);
 }

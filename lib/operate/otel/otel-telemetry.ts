@@ -1,6 +1,6 @@
 import type { LockTelemetry } from '../../core/words/lock-telemetry.js';
 import { Telemetry } from '../../core/watching/telemetry.js';
-import { MeterTelemetry } from './meter-telemetry.js';
+import { meterTelemetry } from './meter-telemetry.js';
 import { checkTelemetryOptions, type OtelTelemetryOptions } from './otel-telemetry.options.js';
 import { trace, type Tracer } from '@opentelemetry/api';
 import { HoldSpans } from './hold-spans.js';
@@ -16,7 +16,7 @@ import { WaitSpans } from './wait-spans.js';
 export function otelTelemetry(options: OtelTelemetryOptions = {}): LockTelemetry {
   checkTelemetryOptions(options);
   const { metrics = true, meterProvider } = options;
-  return new Telemetry([...traces(options), ...(metrics ? [new MeterTelemetry(meterProvider)] : [])]);
+  return new Telemetry([...traces(options), ...(metrics ? [meterTelemetry(meterProvider)] : [])]);
 }
 
 /** The telemetry that makes the spans of the options. */
