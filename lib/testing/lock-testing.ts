@@ -149,18 +149,14 @@ export class LockTesting implements LockTestController {
     if (as !== 'failing' && as !== 'silent') {
       throw wrongOption(`${site}: as`, as, "Use 'failing' or 'silent'.");
     }
-    for (const store of this.#storesOf(options.store, site)) {
-      store.goAway(as);
-    }
+    this.#each(options.store, site, (store) => store.goAway(as));
   }
 
   /** The store answers again. */
   storeBack(options: OfStore = {}): void {
     const site = 'LockTesting.storeBack';
     checkOptions(site, options, { store: true });
-    for (const store of this.#storesOf(options.store, site)) {
-      store.comeBack();
-    }
+    this.#each(options.store, site, (store) => store.comeBack());
   }
 
   /**
@@ -172,9 +168,7 @@ export class LockTesting implements LockTestController {
     const site = 'LockTesting.delayGrants';
     checkOptions(site, options, { store: true });
     const delayMs = parseDuration(ms, 'ms', 0, site);
-    for (const store of this.#storesOf(options.store, site)) {
-      store.delayGrants(delayMs);
-    }
+    this.#each(options.store, site, (store) => store.delayGrants(delayMs));
   }
 
   /**
@@ -190,8 +184,10 @@ export class LockTesting implements LockTestController {
     this.#taken.clear();
   }
 
-  #storesOf(name: string | undefined, site: string): Iterable<TestStore> {
-    return name === undefined && this.#stores.size > 0 ? this.#stores.values() : [this.#storeOf(name, site)];
+  /** Does something to the store of that name, and to all where none is named. */
+  #each(name: string | undefined, site: string, change: (store: TestStore) => void): void {
+    const stores = name === undefined && this.#stores.size > 0 ? [...this.#stores.values()] : [this.#storeOf(name, site)];
+    stores.forEach(change);
   }
 
   #storeOf(name = 'default', site: string): TestStore {
