@@ -171,11 +171,7 @@ export class LockService {
   async tryAcquire(key: string | readonly string[], options: Omit<LockOptions, 'wait'> = DEFAULT_OPTIONS): Promise<Lock | null> {
     const site = siteOf(options, 'tryAcquire');
     checkOptions(site, options, TRY_OPTIONS);
-    try {
-      return (await this.#acquire(key, { ...options, wait: 0 }, site, true)) as Lock;
-    } catch (error) {
-      return nullIfBusy(error);
-    }
+    return (await this.#acquire(key, { ...options, wait: 0 }, site, true).catch(nullIfBusy)) as Lock | null;
   }
 
   #acquire(key: string | readonly string[], options: CallGiven, site: string, skips = false): Promise<Lock | Permit> {
@@ -233,11 +229,7 @@ export class LockService {
   async tryAcquirePermit(key: string, permits: number, options: Omit<PermitOptions, 'wait'> = DEFAULT_OPTIONS): Promise<Permit | null> {
     const site = siteOf(options, 'tryAcquirePermit');
     checkOptions(site, options, TRY_PERMIT_OPTIONS);
-    try {
-      return (await this.#acquire(oneKey(key, site), { ...options, wait: 0, permits }, site, true)) as Permit;
-    } catch (error) {
-      return nullIfBusy(error);
-    }
+    return (await this.#acquire(oneKey(key, site), { ...options, wait: 0, permits }, site, true).catch(nullIfBusy)) as Permit | null;
   }
 
   /**
