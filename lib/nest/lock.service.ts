@@ -324,16 +324,10 @@ export class LockService {
   }
 }
 
-const OF_OPERATIONS = 'that of LockOperations';
+const OF_OPERATIONS = ['inspect', 'forceRelease', 'list', 'processes', 'incidents', 'health', 'indicate'];
 
 nameCounterparts(LockService.prototype, 'LockService', {
-  inspect: OF_OPERATIONS,
-  forceRelease: OF_OPERATIONS,
-  list: OF_OPERATIONS,
-  processes: OF_OPERATIONS,
-  incidents: OF_OPERATIONS,
-  health: OF_OPERATIONS,
-  indicate: OF_OPERATIONS,
+  ...Object.fromEntries(OF_OPERATIONS.map((name) => [name, 'that of LockOperations'])),
   using: 'withLock(key, fn)',
   lock: 'acquire(key) or withLock(key, fn)',
   extend: 'extend(ttl) of the lock itself',
