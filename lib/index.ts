@@ -4,21 +4,18 @@ warnOfSecondCopy();
 
 export { DistributedLock } from './nest/methods/distributed-lock.decorator.js';
 export type { DistributedLockOptions, LockableMethod } from './nest/methods/distributed-lock.options.js';
-export { DistributedSemaphore } from './nest/methods/distributed-semaphore.decorator.js';
-export type { DistributedSemaphoreOptions } from './nest/methods/distributed-semaphore.decorator.js';
+export { DistributedSemaphore, type DistributedSemaphoreOptions } from './nest/methods/distributed-semaphore.decorator.js';
 export { Leader, type LeaderMethod, type LeaderOptions } from './nest/methods/leader.decorator.js';
 export { LockKey } from './nest/methods/lock-key.decorator.js';
 export type { ReturnKind } from './nest/methods/return-kind.js';
 export { LockModule } from './nest/lock.module.js';
 export { InjectLocks } from './nest/lock.module-definition.js';
-export type { LockModuleOptions, LockOptionsFactory } from './nest/lock-module.options.js';
+export type { LockModuleOptions, LockOptionsFactory, LockTestController, LockTestOptions } from './nest/lock-module.options.js';
 export { LockOperations, LockService } from './nest/lock.service.js';
-export type { WithLockOptions } from './nest/lock-service.options.js';
-export type { PermitOptions, WithPermitOptions } from './nest/lock-service.options.js';
+export type { PermitOptions, WithLockOptions, WithPermitOptions } from './nest/lock-service.options.js';
 export type { LockInspection } from './nest/lock.operations.js';
 export type { ForceReleaseOptions, HealthOptions, IncidentOptions, ListOptions } from './nest/lock-operations.options.js';
 export type { OnBusy, OnUnavailableOf, UnavailableError } from './nest/refused-call.js';
-export type { LockTestController, LockTestOptions } from './nest/lock-module.options.js';
 export type { HealthIndication, HealthSession } from './nest/health-session.js';
 export { LockExceptionFilter } from './nest/lock-exception.filter.js';
 export { assertLocked, currentLock } from './nest/current-lock.js';
@@ -27,10 +24,9 @@ export { outsideLocks } from './core/calls/call-tree.js';
 export { lockKey } from './core/words/lock-key.js';
 export { TransactionScope } from './core/transactions/transaction-scope.js';
 export type { TransactionEnd } from './core/transactions/transactions.js';
-export type { HoldMode, LockMode, LockOptions, OnUnavailable } from './core/words/call-options.js';
+export type { HoldMode, LockMode, LockOptions, OnUnavailable, Shares } from './core/words/call-options.js';
 export type { Duration } from './core/words/duration.js';
-export type { Lock } from './core/words/lock.js';
-export type { Permit } from './core/words/lock.js';
+export type { Lock, Permit } from './core/words/lock.js';
 export type { Candidate, LeadOptions } from './leader/candidate.js';
 export {
   isLockError,
@@ -46,16 +42,13 @@ export {
   type LostReason,
   type NotAcquiredReason,
 } from './core/words/errors.js';
-export type { HealthReason, HealthStatus, LockHealth } from './core/words/lock-health.js';
-export type { MemberHealth, StoreHealth } from './core/words/lock-health.js';
+export type { HealthReason, HealthStatus, LockHealth, MemberHealth, StoreHealth } from './core/words/lock-health.js';
 export type { Describe, Description } from './core/words/description.js';
 export type { LockedSection, LockSource, LockTelemetry, MeasuredOperation, StoreOperation } from './core/words/lock-telemetry.js';
 export type { Cycle, CycleCall } from './core/words/cycle-call.js';
 export type { LeftOut, ListedLock, LockList } from './operate/peers/lock-list.js';
 export type { IncidentType, LockIncident, LockProcess } from './operate/peers/survey.js';
-export type { LeaderChange } from './core/words/lock-event.js';
-export { LOCK_CHANNEL, type ForcedBy, type LockEvent, type RefusedReason } from './core/words/lock-event.js';
-export type { Shares } from './core/words/call-options.js';
+export { LOCK_CHANNEL, type ForcedBy, type LeaderChange, type LockEvent, type RefusedReason } from './core/words/lock-event.js';
 export type {
   AcquireReply,
   Busy,

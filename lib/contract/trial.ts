@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Shares } from '../core/seam/lock-store.js';
-import type { Busy, HoldRecord, LockStore, Messages, Operator, Place, Tickets, Turns } from '../core/seam/lock-store.js';
+import type { Busy, HoldRecord, LockStore, Messages, Operator, Place, Shares, Tickets, Turns } from '../core/seam/lock-store.js';
 import type { StoreContractOptions } from './store-contract.options.js';
 
 /** A store with everything that it may offer. Rules use the offers that they need. */

@@ -1,6 +1,5 @@
 import type { Clock } from '../core/seam/time.js';
-import type { Shares } from '../core/seam/lock-store.js';
-import type { HoldRecord } from '../core/seam/lock-store.js';
+import type { HoldRecord, Shares } from '../core/seam/lock-store.js';
 import type { QueuedPlace } from './key-state.js';
 import { CLAIM_MS, MOST_HOLDS } from './protocol.js';
 import { kindOfKey, sharesOfPlace, type KeyKind } from '../core/seam/shares.js';

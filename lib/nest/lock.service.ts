@@ -14,17 +14,17 @@ import type { Candidate, LeadOptions } from '../leader/candidate.js';
 import { checkFunction, checkOptions, type OptionNames, wrongOption } from '../core/words/check-options.js';
 import { parseDuration, type Duration } from '../core/words/duration.js';
 import { LockConfigurationError, LockNotAcquiredError } from '../core/words/errors.js';
-import type { Lock } from '../core/words/lock.js';
-import type { Permit } from '../core/words/lock.js';
+import type { Lock, Permit } from '../core/words/lock.js';
 import { checkKey, checkLiteralKeys, checkOneKey, refusePlaceholder } from '../core/words/lock-key.js';
 import type { OpenOptions } from '../core/seam/lock-store.js';
 import { Locks, type LocksSettings } from '../locks.js';
-import { WITH_LOCK_OPTIONS, type WithLockOptions } from './lock-service.options.js';
 import {
   PERMIT_OPTIONS,
   TRY_PERMIT_OPTIONS,
+  WITH_LOCK_OPTIONS,
   WITH_PERMIT_OPTIONS,
   type PermitOptions,
+  type WithLockOptions,
   type WithPermitOptions,
 } from './lock-service.options.js';
 import { LockOperations } from './lock.operations.js';

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Shares } from '../../core/seam/lock-store.js';
-import type { HoldRecord, Place } from '../../core/seam/lock-store.js';
+import type { HoldRecord, Place, Shares } from '../../core/seam/lock-store.js';
 import { rulesWith, type Rule } from '../rule.js';
 import { changed, guestOf, listOf, newPlace, notified, type OfferedStore, type Trial } from '../trial.js';
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Shares } from '../../../core/seam/lock-store.js';
-import type { HoldRecord } from '../../../core/seam/lock-store.js';
+import type { HoldRecord, Shares } from '../../../core/seam/lock-store.js';
 import { isLockError } from '../../../core/words/errors.js';
 import { rulesWith, type Rule } from '../../rule.js';
 import { changed, guestOf, listOf, newOwner, type OfferedStore, type Trial } from '../../trial.js';
