@@ -111,7 +111,7 @@ export class HoldSpans implements LockTelemetry {
   }
 
   #attributesOf({ name, store, mode, keys, fence, ttlMs, waitedMs, contended, site }: LockedSection): Attributes {
-    const attributes: Attributes = {
+    return {
       [LOCK.name]: name,
       [LOCK.store]: store,
       [LOCK.mode]: mode,
@@ -120,8 +120,8 @@ export class HoldSpans implements LockTelemetry {
       [LOCK.waitMs]: waitedMs,
       [LOCK.contended]: contended,
       [SITE]: site,
+      ...(this.#showsKeys && (keys.length === 1 ? { [LOCK.key]: keys[0] } : { [LOCK.keys]: [...keys] })),
     };
-    return this.#showsKeys ? { ...attributes, ...(keys.length === 1 ? { [LOCK.key]: keys[0] } : { [LOCK.keys]: [...keys] }) } : attributes;
   }
 }
 

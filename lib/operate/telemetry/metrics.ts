@@ -19,8 +19,8 @@ export interface HistogramMetric extends Metric {
 
 /** A counter. Its series begin at 0 with the first event of a name, so that its first count is an increase. */
 export interface CounterMetric extends Metric {
-  /** The labels of each series besides the name and the store. */
-  readonly each: readonly Labels[];
+  /** The labels of each series besides the name and the store; undefined where there is one series. */
+  readonly each?: readonly Labels[];
   /** The mode of the calls that it counts; undefined for those of each. */
   readonly mode?: HoldMode;
 }
@@ -91,7 +91,6 @@ export const COUNTERS = {
     unit: '{release}',
     description: 'Releases that the store did not answer.',
     labels: OF_CALLS,
-    each: [{}],
   },
   deadlocks: {
     name: 'distributed_lock.deadlocks',
@@ -105,14 +104,12 @@ export const COUNTERS = {
     unit: '{release}',
     description: 'Locks that this process released by force.',
     labels: OF_CALLS,
-    each: [{}],
   },
   runsWithout: {
     name: 'distributed_lock.runs_without_permit',
     unit: '{call}',
     description: 'Calls that ran without a permit, since the store was away.',
     labels: OF_CALLS,
-    each: [{}],
     mode: 'permit',
   },
 } as const satisfies Record<string, CounterMetric>;

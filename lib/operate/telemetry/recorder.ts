@@ -112,7 +112,7 @@ export class Recorder implements LockTelemetry {
 
   /** `increase()` sees nothing of a series that begins with its first count. */
   #begin(labels: Labels): void {
-    for (const [counter, { each, mode }] of Object.entries(COUNTERS) as [keyof typeof COUNTERS, CounterMetric][]) {
+    for (const [counter, { each = [{}], mode }] of Object.entries(COUNTERS) as [keyof typeof COUNTERS, CounterMetric][]) {
       if (mode === undefined || mode === labels['distributed_lock.mode']) {
         each.forEach((more) => this.#counters[counter](0, { ...labels, ...more }));
       }
