@@ -9,16 +9,11 @@ export interface Socket {
   once?(event: 'data', listener: (chunk: Buffer) => void): unknown;
 }
 
-/**
- * The part of a pipeline that the store uses: commands that are sent together; on a cluster, all to the node of their
- * keys.
- */
+/** A command with its arguments. */
+export type CommandWords = readonly [command: string, ...words: readonly Argument[]];
+
+/** Commands that are sent together: for each its error or its reply. */
 export interface Pipeline {
-  evalsha(sha: string, ...parameters: readonly Argument[]): this;
-  eval(source: string, ...parameters: readonly Argument[]): this;
-  /** Any other command. */
-  call(command: string, ...words: readonly Argument[]): this;
-  /** For each command its error or its reply. */
   exec(): Promise<(readonly [Error | null, unknown])[] | null>;
 }
 
@@ -45,9 +40,10 @@ export interface Connection {
   };
   /** The socket of a single connection; a cluster has one per node, and none here. */
   readonly stream?: Socket | null;
-  evalsha(sha: string, ...parameters: readonly Argument[]): Promise<unknown>;
-  eval(source: string, ...parameters: readonly Argument[]): Promise<unknown>;
-  pipeline(): Pipeline;
+  /** Sends a command. The keys of a script get the prefix of the client. */
+  call(...command: CommandWords): Promise<unknown>;
+  /** On a cluster, all of them go to the node of their keys. */
+  pipeline(commands: readonly CommandWords[]): Pipeline;
   /**
    * For each slot of a cluster the addresses of its nodes, the master first; undefined where `nodes` has all masters in
    * this order.
@@ -55,8 +51,6 @@ export interface Connection {
   readonly slots?: readonly (readonly string[] | undefined)[];
   /** Asks again which node of a cluster serves which slots. */
   refreshSlotsCache?(...callback: readonly unknown[]): unknown;
-  /** Any other command. */
-  call(command: string, ...words: readonly Argument[]): Promise<unknown>;
   publish(channel: string, message: string): Promise<unknown>;
   subscribe(...channels: readonly string[]): Promise<unknown>;
   /** The nodes of a cluster that are known. */

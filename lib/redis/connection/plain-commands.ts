@@ -55,7 +55,8 @@ export class PlainCommands {
    * too where the user may publish. Nothing else is answered on the connection meanwhile.
    */
   async confirming(channel: string, replicas: number, withinMs: number): Promise<number> {
-    const pipeline = (await this.#ready(PROBE_MS)).pipeline().call('publish', channel, 'check').call('wait', replicas, withinMs);
+    const check = ['publish', channel, 'check'] as const;
+    const pipeline = (await this.#ready(PROBE_MS)).pipeline([check, ['wait', replicas, withinMs]]);
     const [, waited] = (await this.#timeouts.bound(pipeline.exec(), PROBE_MS)) ?? [];
     return waited?.[0] ? 0 : Number(waited?.[1]);
   }
@@ -116,7 +117,7 @@ export class PlainCommands {
     return this.#asked(async (connection) => {
       if (connection.isCluster) {
         // PING, allowed or not, ends what ASKING begins: no command on a key may come next.
-        const [asking] = (await this.#timeouts.bound(connection.pipeline().call('asking').call('ping').exec(), LONGEST_COMMAND_MS)) ?? [];
+        const [asking] = (await this.#timeouts.bound(connection.pipeline([['asking'], ['ping']]).exec(), LONGEST_COMMAND_MS)) ?? [];
         if (asking?.[0]) {
           throw asking[0];
         }

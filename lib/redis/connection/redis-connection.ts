@@ -311,5 +311,5 @@ function queuesForEver({ isCluster, queuesForEver: byItself = false, options }: 
 }
 
 function send(connection: Connection, how: 'evalsha' | 'eval', { script, parameters }: Command): Promise<unknown> {
-  return connection[how](how === 'evalsha' ? script.sha : script.source, ...parameters);
+  return connection.call(how, how === 'evalsha' ? script.sha : script.source, ...parameters);
 }

@@ -16,9 +16,8 @@ export async function sendConfirmed(
   { script, parameters }: Command,
   { replicas, withinMs }: Confirmation,
 ): Promise<readonly unknown[]> {
-  const pipeline = connection.pipeline();
-  pipeline[how](how === 'evalsha' ? script.sha : script.source, ...parameters);
-  const replies = (await pipeline.call('wait', replicas, withinMs).exec()) ?? [];
+  const run = [how, how === 'evalsha' ? script.sha : script.source, ...parameters] as const;
+  const replies = (await connection.pipeline([run, ['wait', replicas, withinMs]]).exec()) ?? [];
   const failure = replies.find(([error]) => error)?.[0];
   if (failure && /^(MOVED|CLUSTERDOWN)\b/.test(failure.message)) {
     // A cluster client follows such a reply to a single command, and not one to several.

@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Connection, Pipeline } from '../connection.js';
+import type { Connection } from '../connection.js';
 import { backOff } from '../handshake.js';
 import { NO_CONNECTION } from '../redis-errors.js';
 import { ClusterNodes } from './cluster-nodes.js';
 import { keyIn, redirectionIn } from './cluster-slots.js';
 import type { ClusterEndpoints } from './cluster-endpoints.js';
 import { NodeRedisCommands, type Words } from './commands.js';
-import { NodeRedisPipeline } from './pipeline.js';
 import type { NodeRedisConnection } from './server-connection.js';
 
 /**
@@ -65,14 +64,6 @@ export class NodeRedisClusterConnection extends NodeRedisCommands implements Con
     subscription?.disconnect();
     this.#nodes.close();
     this.emit('close');
-  }
-
-  /** Commands to the node of the first key in them, or to any. None of them is sent on. */
-  pipeline(): Pipeline {
-    return new NodeRedisPipeline(this, (commands) => {
-      const found = this.#nodes.onceKnown(commands.map(keyIn).find((key) => key !== undefined));
-      return (words) => found.then((node) => node.send(words));
-    });
   }
 
   /**
@@ -152,6 +143,12 @@ export class NodeRedisClusterConnection extends NodeRedisCommands implements Con
         node = redirection ? this.#nodes.at(redirection.address) : this.#nodes.of(key);
       }
     }
+  }
+
+  /** To the node of the first key in them, or to any. */
+  protected sendTogether(commands: readonly Words[]): readonly Promise<unknown>[] {
+    const found = this.#nodes.onceKnown(commands.map(keyIn).find((key) => key !== undefined));
+    return commands.map((words) => found.then((node) => node.send(words)));
   }
 
   #subscriptionEnded(node: NodeRedisConnection): void {

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
-import type { Argument } from '../../scripts/script.js';
-import type { Connection } from '../connection.js';
+import type { CommandWords, Connection, Pipeline } from '../connection.js';
+import { keyIn } from './cluster-slots.js';
 
 export type Words = readonly string[];
 
@@ -21,31 +21,38 @@ export abstract class NodeRedisCommands extends EventEmitter {
   /** Sends a command as it is, without a prefix. */
   abstract send(words: Words): Promise<unknown>;
 
-  evalsha(sha: string, ...parameters: readonly Argument[]): Promise<unknown> {
-    return this.send(this.scriptWords('evalsha', sha, parameters));
+  /**
+   * Sends commands of one turn of the event loop, which node-redis writes in their order, on one connection. None of
+   * them is sent on.
+   */
+  protected abstract sendTogether(commands: readonly Words[]): readonly Promise<unknown>[];
+
+  call(...command: CommandWords): Promise<unknown> {
+    return this.send(this.#wordsOf(command));
   }
 
-  eval(source: string, ...parameters: readonly Argument[]): Promise<unknown> {
-    return this.send(this.scriptWords('eval', source, parameters));
-  }
-
-  call(command: string, ...words: readonly Argument[]): Promise<unknown> {
-    return this.send([command, ...words.map(String)]);
+  pipeline(commands: readonly CommandWords[]): Pipeline {
+    return {
+      exec: async () => {
+        const replies = await Promise.allSettled(this.sendTogether(commands.map((command) => this.#wordsOf(command))));
+        return replies.map((reply) => (reply.status === 'fulfilled' ? [null, reply.value] : [reply.reason as Error, undefined]));
+      },
+    };
   }
 
   publish(channel: string, message: string): Promise<unknown> {
     return this.send(['PUBLISH', channel, message]);
   }
 
-  /** The words of EVAL or EVALSHA, whose first parameter is how many of the next are names of keys. */
-  scriptWords(how: 'eval' | 'evalsha', script: string, parameters: readonly Argument[]): Words {
-    const words = parameters.map(String);
+  /** The third word of EVAL and EVALSHA says how many of the next are names of keys. */
+  #wordsOf(command: CommandWords): Words {
+    const words = command.map(String);
     const { keyPrefix = '' } = this.options;
-    if (keyPrefix !== '') {
-      for (let at = 1; at <= Number(words[0]); at++) {
+    if (keyPrefix !== '' && keyIn(words) !== undefined) {
+      for (let at = 3; at < 3 + Number(words[2]); at++) {
         words[at] = `${keyPrefix}${words[at]}`;
       }
     }
-    return [how, script, ...words];
+    return words;
   }
 }

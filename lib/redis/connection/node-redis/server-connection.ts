@@ -1,11 +1,10 @@
 import { lookup as systemLookup } from 'node:dns';
 import { CommandTimeouts } from '../command-timeouts.js';
-import type { Connection, Pipeline, Socket } from '../connection.js';
+import type { Connection, Socket } from '../connection.js';
 import { backOff } from '../handshake.js';
 import { NO_CONNECTION } from '../redis-errors.js';
 import { NodeRedisCommands, type Words } from './commands.js';
 import { failureOf, refuse, withReplyErrors } from './errors.js';
-import { NodeRedisPipeline } from './pipeline.js';
 import type { Lookup, Endpoint, OneConnection, SocketOptions } from './endpoint.js';
 
 /** For how long a client that is closed waits for the commands that were sent, in milliseconds. */
@@ -85,10 +84,6 @@ export class NodeRedisConnection extends NodeRedisCommands implements Connection
     }
   }
 
-  pipeline(): Pipeline {
-    return new NodeRedisPipeline(this, () => (words) => this.send(words));
-  }
-
   async subscribe(...channels: readonly string[]): Promise<unknown> {
     const client = await this.#ready();
     return client.subscribe(channels, (message, channel) => this.emit('message', channel, message)).catch(refuse);
@@ -97,6 +92,10 @@ export class NodeRedisConnection extends NodeRedisCommands implements Connection
   send(words: Words): Promise<unknown> {
     const client = this.#client;
     return client?.isReady ? this.#sendOn(client, words) : this.#ready().then((ready) => this.#sendOn(ready, words));
+  }
+
+  protected sendTogether(commands: readonly Words[]): readonly Promise<unknown>[] {
+    return commands.map((words) => this.send(words));
   }
 
   #sendOn(client: OneConnection, words: Words): Promise<unknown> {
