@@ -1,4 +1,5 @@
 import { wrongOption } from '../../core/words/check-options.js';
+import { within } from '../../kit/no-reply.js';
 import { messageOf } from '../../kit/refusals.js';
 
 /** User and password of a connection to Redis. */
@@ -33,12 +34,9 @@ export function checkCredentials(credentials: unknown, store: string): Credentia
 
 /** Calls the function; rejects with a `CredentialsError` where it throws, takes too long, or answers something else. */
 export async function readCredentials(credentials: CredentialsFunction): Promise<RedisCredentials> {
-  let late: NodeJS.Timeout | undefined;
   try {
-    const tooLate = new Promise<never>((_resolve, reject) => {
-      late = setTimeout(() => reject(new Error(`it did not answer within ${CREDENTIALS_MS} ms`)), CREDENTIALS_MS).unref();
-    });
-    const answer: unknown = await Promise.race([credentials(), tooLate]);
+    const tooLate = (): Error => new Error(`it did not answer within ${CREDENTIALS_MS} ms`);
+    const answer: unknown = await within(CREDENTIALS_MS, Promise.resolve(credentials()), tooLate);
     const { username, password } = Object(answer) as Readonly<Record<string, unknown>>;
     if (typeof password !== 'string' || (username !== undefined && typeof username !== 'string')) {
       // The values of the answer are secrets.
@@ -47,7 +45,5 @@ export async function readCredentials(credentials: CredentialsFunction): Promise
     return { username, password };
   } catch (error) {
     throw new CredentialsError(`the function 'credentials' of the store failed: ${messageOf(error as Error)}`);
-  } finally {
-    clearTimeout(late);
   }
 }
