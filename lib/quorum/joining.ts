@@ -13,7 +13,7 @@ import { majorityOf } from './votes/verdicts.js';
 export async function joinAll(quorum: Quorum, hold: HoldRecord): Promise<boolean> {
   const { key, id, ttlMs, limitMs } = hold;
   const leave = (server: QuorumServer): void =>
-    quorum.withdrawals.add(() => server.ask(quorum.commands.release({ key, id, unanswered: server.unanswered.has(id) }), limitMs), ttlMs);
+    quorum.withdrawals.add(() => server.ask(quorum.commands.release({ ...hold, unanswered: server.unanswered.has(id) }), limitMs), ttlMs);
   const send = async (server: QuorumServer): Promise<number> => {
     const answer = await server.admit(id, (latest) => quorum.commands.join(hold, latest), limitMs);
     if (isLate(answer.reply)) {

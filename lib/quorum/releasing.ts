@@ -9,10 +9,11 @@ import { majorityOf } from './votes/verdicts.js';
  * A server that may still let it in keeps a done mark. Once a majority has answered, the command is repeated for the
  * others; where too few answer, the caller repeats it for all.
  */
-export function releaseAll(quorum: Quorum, { key, id, ttlMs, limitMs, unanswered }: HoldRecord, vote: string): Promise<boolean> {
+export function releaseAll(quorum: Quorum, hold: HoldRecord, vote: string): Promise<boolean> {
+  const { key, id, ttlMs, limitMs } = hold;
   const ask = (server: QuorumServer, isRepeated = false): Promise<Answer> => {
-    const leavesMark = unanswered || isRepeated || server.unanswered.has(id);
-    return server.ask(quorum.commands.release({ key, id: vote, unanswered: leavesMark }, id), limitMs);
+    const unanswered = hold.unanswered || isRepeated || server.unanswered.has(id);
+    return server.ask(quorum.commands.release({ ...hold, id: vote, unanswered }, id), limitMs);
   };
   const send = async (server: QuorumServer): Promise<boolean> => {
     try {

@@ -190,7 +190,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   release(hold: HoldRecord): Promise<boolean> {
-    return this.#connection.run(this.#commands.releaseOf(this.#isCluster ? this.#released(hold) : this.#named(hold)), hold.limitMs, isOne);
+    return this.#connection.run(this.#commands.release(this.#isCluster ? this.#released(hold) : this.#named(hold)), hold.limitMs, isOne);
   }
 
   inspect(key: string): Promise<StoredLock | null> {
@@ -278,7 +278,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     const store = {
       renewalOf: (holds: readonly HoldRecord[]) => this.#commands.renew(holds),
       withdraw: (hold: HoldRecord, limitMs: number) =>
-        this.#connection.run(this.#commands.releaseOf({ ...hold, unanswered: true }), limitMs, isOne),
+        this.#connection.run(this.#commands.release({ ...hold, unanswered: true }), limitMs, isOne),
     };
     return new Replication(store, this.#origin, this.#minReplicas, this.#isCluster);
   }

@@ -91,7 +91,7 @@ export class ScriptedTable implements OtherSide {
   }
 
   async release(hold: HoldRecord): Promise<boolean> {
-    return (await this.run(commandsOf('').releaseOf(hold))) === 1;
+    return (await this.run(commandsOf('').release(hold))) === 1;
   }
 
   async leave(key: string, name: string, process: string): Promise<void> {

@@ -46,8 +46,8 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       },
       {
         file: COMMANDS,
-        from: `release({ key, id, unanswered }: Pick<HoldRecord, 'key' | 'id' | 'unanswered'>, done = id)`,
-        to: `release({ key, id: done, owner: id, unanswered }: HoldRecord)`,
+        from: `release({ key, id, owner, shares, unanswered }: HoldRecord, done = id)`,
+        to: `release({ key, id: done, owner: id, owner, shares, unanswered }: HoldRecord)`,
       },
       { file: COMMANDS, from: `released: fieldOf(id)`, to: `released: fieldOf(hold.owner)` },
     ],

@@ -19,10 +19,10 @@ export async function tryRights(server: QuorumServer, commands: QuorumCommands, 
   await ask(commands.join(joined, 0));
   await ask(commands.renew([joined]));
   await ask(commands.inspect(key));
-  await ask(commands.release({ key, id: voteOf(id, 2), unanswered: true }));
+  await ask(commands.release({ ...hold, id: voteOf(id, 2) }));
   await ask(commands.forceRelease(key, fence));
   // Commands of one turn are sent as one script, which the server knows from now on. Its errors name no command, so it
   // comes last.
-  const release = commands.release({ key, id: voteOf(id, 1), unanswered: true });
+  const release = commands.release({ ...hold, id: voteOf(id, 1) });
   await Promise.all([ask(commands.inspect(key)), ask(release), ask(release)]);
 }

@@ -33,7 +33,7 @@ export function acquireAll(quorum: Quorum, fences: Fences, hold: HoldRecord, att
     },
     adopt: (server, settled) => void server.ask(commands.settle(hold, vote, settled), limitMs).catch(() => undefined),
     withdraw: (server) => {
-      const command = (): Command => commands.release({ key, id: vote, unanswered: hold.unanswered || server.unanswered.has(hold.id) });
+      const command = (): Command => commands.release({ ...hold, id: vote, unanswered: hold.unanswered || server.unanswered.has(hold.id) });
       quorum.withdrawals.add(() => server.ask(command(), limitMs), ttlMs);
     },
     notCounted: (server) => quorum.membership.notCounted(server),

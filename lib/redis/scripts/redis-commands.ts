@@ -84,37 +84,12 @@ export class RedisCommands {
     return RENEW_ANY.command(key, any);
   }
 
-  /** The release of a hold, whether or not it shares its key. */
-  releaseOf(hold: HoldRecord): Command {
-    const { key, id, owner, shares, unanswered } = hold;
-    if (shares === undefined) {
-      return this.release(hold);
-    }
-    const tag = this.names.tag(key);
-    return RELEASE_SHARED.command(key, {
-      lock: this.names.lock(tag),
-      done: this.names.done(tag, id),
-      queue: this.names.queue(tag),
-      owner,
-      hold: sharedFieldOf(id),
-      channel: this.#channel,
-      key,
-      stays: unanswered ? DONE_MS : 0,
-    });
-  }
-
   /** The done mark belongs to the hold, or to another hold that is named. */
-  release({ key, id, unanswered }: Pick<HoldRecord, 'key' | 'id' | 'unanswered'>, done = id): Command {
-    const tag = this.names.tag(key);
-    return RELEASE.command(key, {
-      lock: this.names.lock(tag),
-      done: this.names.done(tag, done),
-      queue: this.names.queue(tag),
-      hold: fieldOf(id),
-      channel: this.#channel,
-      key,
-      stays: unanswered ? DONE_MS : 0,
-    });
+  release({ key, id, owner, shares, unanswered }: HoldRecord, done = id): Command {
+    const end = this.#endOf(key, done, unanswered);
+    return shares === undefined
+      ? RELEASE.command(key, { ...end, hold: fieldOf(id) })
+      : RELEASE_SHARED.command(key, { ...end, owner, hold: sharedFieldOf(id) });
   }
 
   leave(key: string, name: string): Command {
@@ -135,16 +110,7 @@ export class RedisCommands {
 
   /** Each request has a done mark of its own. */
   forceRelease(key: string, fence: number): Command {
-    const tag = this.names.tag(key);
-    return FORCE_RELEASE.command(key, {
-      lock: this.names.lock(tag),
-      done: this.names.done(tag, randomUUID()),
-      queue: this.names.queue(tag),
-      fence,
-      channel: this.#channel,
-      key,
-      stays: DONE_MS,
-    });
+    return FORCE_RELEASE.command(key, { ...this.#endOf(key, randomUUID(), true), fence });
   }
 
   #attemptOf({ key, owner, id, fences, ttlMs, by }: HoldRecord, place: Place | undefined, polls: boolean, latest: number) {
@@ -165,6 +131,19 @@ export class RedisCommands {
       polls: polls ? 0.5 : 0,
       latest,
       fences,
+    };
+  }
+
+  /** The arguments that all releases have: the done mark, where one is `left`, belongs to `done`. */
+  #endOf(key: string, done: string, left: boolean) {
+    const tag = this.names.tag(key);
+    return {
+      lock: this.names.lock(tag),
+      done: this.names.done(tag, done),
+      queue: this.names.queue(tag),
+      channel: this.#channel,
+      key,
+      stays: left ? DONE_MS : 0,
     };
   }
 

@@ -4,6 +4,7 @@ import { RedisKeys } from '../../../lib/redis/scripts/redis-keys.js';
 import type { Command } from '../../../lib/redis/scripts/script.js';
 import { FORCE_RELEASE } from '../../../lib/redis/scripts/scripts.js';
 import { QuorumCommands } from '../../../lib/quorum/votes/quorum-commands.js';
+import { newHold } from '../../support/new-hold.js';
 import type { ServerClock } from '../../support/server-clock.js';
 import type { Report } from './server-record.js';
 import type { Stored } from './stored.js';
@@ -82,7 +83,7 @@ export class ScriptedServer {
   }
 
   async release(vote: string, done: string, unanswered: boolean): Promise<number> {
-    return (await this.#run(COMMANDS.release({ key: KEY, id: vote, unanswered }, done))) as number;
+    return (await this.#run(COMMANDS.release(newHold(KEY, { id: vote, unanswered }), done))) as number;
   }
 
   async forceRelease(request: string, fence: number, doneMs: number): Promise<number> {
