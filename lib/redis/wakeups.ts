@@ -43,11 +43,7 @@ export class Wakeups {
    */
   open(keys: RedisKeys, process: string, refused: (error: Error) => void, warn: (message: string) => void): void {
     this.#subscriber?.close();
-    this.#subscriber = new RedisSubscriber([keys.wake(process), keys.everybody], {
-      message: (message) => this.listeners.receive(message),
-      changed: () => this.listeners.recheck(),
-      refused,
-    });
+    this.#subscriber = new RedisSubscriber([keys.wake(process), keys.everybody], this.listeners, refused);
     this.#subscriber.open(this.#origin).catch((error: LockError) => warn(error.detail));
   }
 

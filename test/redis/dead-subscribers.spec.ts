@@ -135,7 +135,7 @@ test('a subscription that is young is trusted where a message seems to be missin
   let aheadMs = 60_000;
   const now = jest.spyOn(performance, 'now').mockImplementation(() => realNow() + aheadMs);
   const nothing = (): void => undefined;
-  const subscriber = new RedisSubscriber(['own', 'everybody'], { message: nothing, changed: nothing, refused: nothing });
+  const subscriber = new RedisSubscriber(['own', 'everybody'], { receive: nothing, recheck: nothing }, nothing);
   try {
     await subscriber.open({ source: sourceOf(server.url) });
     await until('the subscription', () => subscriber.acknowledged);
@@ -153,11 +153,9 @@ test('a subscription that is young is trusted where a message seems to be missin
 
 test('a subscription that does not reach the server which commands have come to is made anew once, and then stays', async () => {
   const states: boolean[] = [];
-  const subscriber: RedisSubscriber = new RedisSubscriber(['own', 'everybody'], {
-    message: () => undefined,
-    changed: () => states.push(subscriber.acknowledged),
-    refused: () => undefined,
-  });
+  const nothing = (): void => undefined;
+  const recheck = (): void => void states.push(subscriber.acknowledged);
+  const subscriber: RedisSubscriber = new RedisSubscriber(['own', 'everybody'], { receive: nothing, recheck }, nothing);
   try {
     await subscriber.open({ source: sourceOf(server.url) });
     await until('the subscription', () => subscriber.acknowledged);

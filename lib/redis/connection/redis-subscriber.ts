@@ -1,3 +1,4 @@
+import type { Listeners } from '../../kit/listeners.js';
 import { channelOfDatabase, type Connection } from './connection.js';
 import { reconnect } from './handshake.js';
 import { isPassing } from './redis-errors.js';
@@ -6,21 +7,14 @@ import type { RedisOrigin } from './redis-source.js';
 
 const PING_MS = 5_000;
 
-/** Gets the reports of a subscriber. */
-interface SubscriberListener {
-  message(message: string): void;
-  /** The subscription was acknowledged, or lost: messages may have been missed. */
-  changed(): void;
-  refused(error: Error): void;
-}
-
 /**
  * The connection that receives the messages of other processes to this one. Messages are hints: a lost message delays,
  * and breaks nothing.
  */
 export class RedisSubscriber {
   readonly #channels: readonly [string, string];
-  readonly #listener: SubscriberListener;
+  readonly #listeners: Pick<Listeners, 'receive' | 'recheck'>;
+  readonly #onRefusal: (error: Error) => void;
   #connection: Connection | undefined;
   #pings: NodeJS.Timeout | undefined;
   #answered = true;
@@ -37,11 +31,12 @@ export class RedisSubscriber {
 
   /**
    * `channels`: the channel of this process alone, and the channel of all processes, of which those in the same
-   * database hear each other.
+   * database hear each other. `onRefusal` is called where the server refuses the subscription.
    */
-  constructor(channels: readonly [string, string], listener: SubscriberListener) {
+  constructor(channels: readonly [string, string], listeners: Pick<Listeners, 'receive' | 'recheck'>, onRefusal: (error: Error) => void) {
     this.#channels = channels;
-    this.#listener = listener;
+    this.#listeners = listeners;
+    this.#onRefusal = onRefusal;
   }
 
   async open(origin: RedisOrigin): Promise<void> {
@@ -58,7 +53,7 @@ export class RedisSubscriber {
     connection.on('close', () => this.#change(false));
     connection.on('message', (_channel: string, message: string) => {
       this.#answered = true;
-      this.#listener.message(message);
+      this.#listeners.receive(message);
     });
     // Failures of this connection show on the connection for commands as well, which reports them.
     connection.on('error', () => undefined);
@@ -128,7 +123,7 @@ export class RedisSubscriber {
       this.#isRefused = true;
       if (!this.#isReported && !isPassing(error)) {
         this.#isReported = true;
-        this.#listener.refused(error);
+        this.#onRefusal(error);
       }
     }
   }
@@ -137,7 +132,8 @@ export class RedisSubscriber {
     if (this.acknowledged !== acknowledged && !this.#closed) {
       this.acknowledged = acknowledged;
       this.#changedAt = performance.now();
-      this.#listener.changed();
+      // Messages may have been missed.
+      this.#listeners.recheck();
     }
   }
 
