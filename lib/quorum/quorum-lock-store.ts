@@ -89,13 +89,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
     try {
       const failures = await quorum.open();
       this.#refuseClosed(quorum);
-      await startUpAll(quorum, failures, {
-        names: this.#names,
-        process: this.process,
-        readOnly,
-        fence: this.#fences.next(1, quorum.clockMs),
-        warn,
-      });
+      await startUpAll(quorum, failures, { readOnly, warn, fence: this.#fences.next(1, quorum.clockMs) });
       this.#refuseClosed(quorum);
     } catch (error) {
       // An operation that fails because the quorum was closed has an error that says less.
@@ -173,8 +167,7 @@ export class QuorumLockStore implements LockStore, Tickets, Operator, Messages {
   }
 
   async send(text: string, process?: string): Promise<void> {
-    const quorum = await this.#open();
-    await quorum.publish(this.#names, text, process);
+    await (await this.#open()).publish(text, process);
   }
 
   onMessage(listener: (text: string) => void, until?: AbortSignal): void {

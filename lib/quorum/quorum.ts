@@ -4,7 +4,6 @@ import { throwIfAllFailed } from '../kit/all-failed.js';
 import { Withdrawals } from '../kit/withdrawals.js';
 import { toLockError } from '../redis/connection/redis-errors.js';
 import type { RedisOrigin } from '../redis/connection/redis-source.js';
-import type { RedisKeys } from '../redis/scripts/redis-keys.js';
 import type { Participant } from './members/member.js';
 import { clockOf, Membership } from './members/membership.js';
 import type { QuorumCommands } from './votes/quorum-commands.js';
@@ -63,9 +62,9 @@ export class Quorum {
   }
 
   /** Sends a message by all servers to a process, or to all where none is named; rejects where no server took it. */
-  async publish(names: RedisKeys, text: string, process?: string): Promise<void> {
+  async publish(text: string, process?: string): Promise<void> {
     const message = `note ${randomUUID()} ${text}`;
-    const sent = await Promise.allSettled(this.servers.map(({ plain }) => plain.publish(names, message, process)));
+    const sent = await Promise.allSettled(this.servers.map(({ plain }) => plain.publish(this.commands.names, message, process)));
     try {
       throwIfAllFailed(sent);
     } catch (error) {

@@ -1,6 +1,5 @@
 import { asLockError, LockConfigurationError } from '../../core/words/errors.js';
 import { neverConnected } from '../../redis/connection/tls-errors.js';
-import type { RedisKeys } from '../../redis/scripts/redis-keys.js';
 import { warnOfRefusal } from '../../redis/wakeups.js';
 import { patiently } from './patience.js';
 import type { Quorum } from '../quorum.js';
@@ -10,8 +9,6 @@ import { atServer, type Failure } from '../too-few.js';
 
 /** The parts that the start needs besides the servers. */
 interface StartUp {
-  readonly names: RedisKeys;
-  readonly process: string;
   /** Whether nothing may be written. Rights are not tried then. */
   readonly readOnly: boolean;
   /** A fence that may be proposed. */
@@ -41,8 +38,9 @@ async function startUp(
   { commands }: Quorum,
   server: QuorumServer,
   failure: Failure | undefined,
-  { names, process, readOnly, fence, warn }: StartUp,
+  { readOnly, fence, warn }: StartUp,
 ): Promise<LockConfigurationError | undefined> {
+  const { names, process } = commands;
   const refused = (command: string, error: Error): void =>
     warnOfRefusal(error, `${server.name} of the quorum refused ${command}`, names, '', warn);
   server.wakeups.open(names, process, (error) => refused('SUBSCRIBE', error), warn);

@@ -15,8 +15,8 @@ import { ACQUIRE_SHARED, JOIN_SHARED, RELEASE_SHARED } from './shared-scripts.js
  * says that the process cannot be notified.
  */
 export class RedisCommands {
-  protected readonly names: RedisKeys;
-  protected readonly process: string;
+  readonly names: RedisKeys;
+  readonly process: string;
   /** The prefix of the channels, to which the name of a process is appended. */
   readonly #channel: string;
 
