@@ -108,10 +108,7 @@ export class RedisConnection {
       };
       const refuse = (error: unknown): void => reject(this.#explained(error, command));
       try {
-        this.#refuseUnusable();
-        if (this.#wasReady && connection.isCluster && connection.status !== 'ready') {
-          throw new Error(NO_CONNECTION);
-        }
+        this.#refuseUnusable(connection);
         const { busy } = this.#timeouts;
         const run = new Run(command, this.#timeouts, limitMs, answer, refuse);
         // Where nothing is on its way, nothing is likely to come with it.
@@ -152,13 +149,9 @@ export class RedisConnection {
       await this.#early.bound(this.#toSend(), limitMs).catch((error: unknown) => {
         throw error instanceof NoReply ? notConnectedWithin(limitMs) : error;
       });
-      this.#refuseUnusable();
       connection = await this.#opened();
     }
-    if (connection.isCluster && connection.status !== 'ready') {
-      // The client would keep commands until it knows of nodes again, however late that is.
-      throw new Error(NO_CONNECTION);
-    }
+    this.#refuseUnusable(connection);
     return connection;
   }
 
@@ -284,13 +277,20 @@ export class RedisConnection {
     return connection;
   }
 
-  /** Throws where the store was closed, or the connection leads to another database or user than the one asked for. */
-  #refuseUnusable(): void {
+  /**
+   * Throws where the store was closed, where the connection leads to another database or user than the one asked for,
+   * and where the client knows of no node of its cluster.
+   */
+  #refuseUnusable(connection?: Connection): void {
     if (this.#closed) {
       throw new LockConfigurationError(`${this.#store} was closed. Make a new one for new locks.`);
     }
     if (this.#failures.setupRefusal) {
       throw this.#failures.setupRefusal;
+    }
+    if (connection?.isCluster && connection.status !== 'ready') {
+      // The client would keep commands until it knows of nodes again, however late that is.
+      throw new Error(NO_CONNECTION);
     }
   }
 
