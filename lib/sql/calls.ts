@@ -143,10 +143,6 @@ async function leftAfter(check: Promise<void>, { key, limitMs }: StatementLimit,
 /** A database that did not pass its check refuses every call. */
 function ofStore(error: unknown): unknown {
   return error instanceof LockConfigurationError && !error.ofStore
-    ? new LockConfigurationError(
-        error.detail,
-        error.key,
-        error.cause === undefined ? { ofStore: true } : { cause: error.cause, ofStore: true },
-      )
+    ? new LockConfigurationError(error.detail, error.key, { ...(error.cause !== undefined && { cause: error.cause }), ofStore: true })
     : error;
 }

@@ -47,8 +47,9 @@ export function toLockError(error: unknown, key: string, dialect: Dialect): Lock
   if (!notSent && !dialect.isRefusal(source)) {
     return new LockStoreError(`${subject}${name} ${unknownOutcome(failure, cause)}`, key, { cause, unknown: true });
   }
-  const message = `${notSent ? 'there is no connection: ' : ''}${cause.message}${nextStepAfter(source, dialect)}`;
-  return new LockStoreError(`${subject}${name} failed: ${message}`, key, { cause, unknown: false });
+  const message = `${notSent ? 'there is no connection: ' : ''}${cause.message}`;
+  const nextStep = cure === undefined ? dialect.nextStep(source) : `. ${cure}`;
+  return new LockStoreError(`${subject}${name} failed: ${message}${nextStep}`, key, { cause, unknown: false });
 }
 
 /** The text for a statement of which nobody knows whether it was carried out, and the next step. */
@@ -56,11 +57,6 @@ function unknownOutcome(failure: Error, cause: Error): string {
   const did = replyCode(cause) === undefined ? 'did not answer' : 'ended the statement';
   const reach = failure instanceof NotReplicated ? 'the standby is there' : 'it runs and can be reached from here';
   return `${did}: ${cause.message}. Make sure that ${reach}.`;
-}
-
-function nextStepAfter(error: Error, dialect: Dialect): string {
-  const cure = dialect.cureOf(error);
-  return cure === undefined ? dialect.nextStep(error) : `. ${cure}`;
 }
 
 export const REPEAT = 'The call may be repeated once that is over.';
