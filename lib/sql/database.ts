@@ -1,6 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { StoredLock } from '../core/seam/lock-store.js';
 import { LockConfigurationError, LockStoreError } from '../core/words/errors.js';
+import { OncePerKey } from '../core/words/once-per-key.js';
 import type { Listeners } from '../kit/listeners.js';
 import { probe, PROBE_MS, type Probe, type ProbeAnswer } from '../kit/probe.js';
 import { Calls } from './calls.js';
@@ -106,7 +107,9 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
   async open(given: DatabaseOptions<Names>): Promise<void> {
     this.close();
     this.tidying.start();
-    const options = { ...given, warn: once(given.warn) };
+    // Of each thing once.
+    const warned = new OncePerKey();
+    const options = { ...given, warn: (message: string) => warned.isNew(message) && given.warn(message) };
     this.#opened = options;
     this.#check = this.#checkWith(options);
     try {
@@ -172,15 +175,4 @@ export abstract class Database<Names extends RowNames = RowNames, N extends Noti
       );
     }
   }
-}
-
-/** Warns of each thing once. */
-function once(warn: (message: string) => void): (message: string) => void {
-  const warned = new Set<string>();
-  return (message) => {
-    if (!warned.has(message)) {
-      warned.add(message);
-      warn(message);
-    }
-  };
 }

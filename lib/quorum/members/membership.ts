@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { asLockError, LockConfigurationError, type LockStoreError } from '../../core/words/errors.js';
 import type { StoreHealth } from '../../core/words/lock-health.js';
+import { OncePerKey } from '../../core/words/once-per-key.js';
 import { answeredOf, membersOf, worstOf } from '../../kit/probe.js';
 import type { Argument } from '../../redis/scripts/script.js';
 import { listProblem } from './list-problem.js';
@@ -46,7 +47,7 @@ export class Membership {
   readonly #longestLeaseMs: number;
   readonly #readOnly: boolean;
   readonly #warn: (message: string) => void;
-  readonly #warned = new Set<string>();
+  readonly #warned = new OncePerKey();
   #considering: Promise<void> | undefined;
   /** `wants`: servers that shall count. `counts`: those that count once the report in flight is answered. */
   #claim: { readonly wants: ReadonlySet<Member>; readonly counts: ReadonlySet<Member> } | undefined;
@@ -304,8 +305,7 @@ export class Membership {
   }
 
   #warnOnce(message: string): void {
-    if (!this.#warned.has(message)) {
-      this.#warned.add(message);
+    if (this.#warned.isNew(message)) {
       this.#warn(message);
     }
   }
