@@ -1,3 +1,4 @@
+import { within } from '../kit/no-reply.js';
 import { ignore } from '../sql/statement.js';
 import type { PostgresClient } from './postgres-pool.js';
 
@@ -14,16 +15,12 @@ export function isInside(client: PostgresClient): boolean {
 
 /** Waits until a connection has answered the statements of its last user: one may be a COMMIT. */
 export function settle(client: PostgresClient, settled: () => void): void {
-  let isOver = false;
-  const end = (): void => {
-    if (!isOver) {
-      isOver = true;
-      clearTimeout(timer);
+  client.on('error', ignore);
+  const answered = new Promise<void>((resolve) => client.query('', undefined, () => resolve()));
+  void within(SETTLE_MS, answered)
+    .catch(ignore)
+    .then(() => {
       client.removeListener('error', ignore);
       settled();
-    }
-  };
-  const timer = setTimeout(() => setImmediate(end), SETTLE_MS).unref();
-  client.on('error', ignore);
-  client.query('', undefined, end);
+    });
 }

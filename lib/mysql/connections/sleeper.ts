@@ -1,3 +1,4 @@
+import { within } from '../../kit/no-reply.js';
 import { ignore } from '../../sql/statement.js';
 import type { CallbackPool, MySqlConnection } from '../mysql-pool.js';
 import { NAMES, ROLLBACK } from '../tables.js';
@@ -81,13 +82,7 @@ export class Sleeper {
       return false;
     }
     this.#asleep ??= this.#fallAsleep(this.#pair, unless);
-    let timer: NodeJS.Timeout | undefined;
-    const isOver = new Promise<false>((resolve) => {
-      timer = setTimeout(() => resolve(false), ms).unref();
-    });
-    const isWoken = await Promise.race([this.#asleep, isOver]);
-    clearTimeout(timer);
-    return isWoken;
+    return within(ms, this.#asleep).catch(() => false);
   }
 
   /**
