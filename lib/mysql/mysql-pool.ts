@@ -1,21 +1,10 @@
 import type { Answered } from '../sql/dialect.js';
 
-/** The options of a statement that keep a pool's options from changing how replies are read. */
-export interface StatementOptions {
-  readonly sql: string;
-  readonly values?: readonly unknown[];
-  readonly rowsAsArray: false;
-  readonly nestTables: false;
-  readonly namedPlaceholders: false;
-  /** A function, since the driver prefers the pool's own `typeCast` to anything else. */
-  readonly typeCast: (field: unknown, next: () => unknown) => unknown;
-}
-
 /** The part of a connection of a pool that the store uses. */
 export interface MySqlConnection {
   readonly threadId?: number | null;
-  execute(options: StatementOptions, answered: Answered): unknown;
-  query(options: StatementOptions, answered: Answered): unknown;
+  execute(options: object, answered: Answered): unknown;
+  query(options: object, answered: Answered): unknown;
   on(event: 'error', listener: (error: Error) => void): unknown;
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
   release(): void;

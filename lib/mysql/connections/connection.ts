@@ -19,7 +19,7 @@ export function sendTo(connection: MySqlConnection, { sql, values }: Sql, answer
     nestTables: false,
     namedPlaceholders: false,
     typeCast: asItIs,
-  } as const;
+  };
   if (values) {
     connection.execute(options, answered);
   } else {
@@ -27,6 +27,7 @@ export function sendTo(connection: MySqlConnection, { sql, values }: Sql, answer
   }
 }
 
+/** A function, since the driver prefers the pool's own `typeCast` to anything else. */
 function asItIs(_field: unknown, next: () => unknown): unknown {
   return next();
 }
