@@ -1,5 +1,4 @@
-import type { Shares } from '../core/seam/lock-store.js';
-import type { AcquireReply, HoldRecord, Place, StoredLock } from '../core/seam/lock-store.js';
+import type { AcquireReply, HoldRecord, Place, Shares, StoredLock } from '../core/seam/lock-store.js';
 import { leastLimitOf } from '../core/seam/time.js';
 import { Rechecks } from '../kit/rechecks.js';
 import { START_MS } from '../sql/database.js';
