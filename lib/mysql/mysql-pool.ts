@@ -1,12 +1,10 @@
-import type { Answered } from '../sql/dialect.js';
+import type { Answered, PooledConnection } from '../sql/dialect.js';
 
 /** The part of a connection of a pool that the store uses. */
-export interface MySqlConnection {
+export interface MySqlConnection extends PooledConnection {
   readonly threadId?: number | null;
   execute(options: object, answered: Answered): unknown;
   query(options: object, answered: Answered): unknown;
-  on(event: 'error', listener: (error: Error) => void): unknown;
-  removeListener(event: 'error', listener: (error: Error) => void): unknown;
   release(): void;
   destroy(): void;
 }
