@@ -33,10 +33,7 @@ export async function joinAll(quorum: Quorum, hold: HoldRecord): Promise<boolean
     return reply;
   };
   const verdict = quorum.ask(key, send, (given) => {
-    const joined = majorityOf(
-      given.map((reply) => reply === 1),
-      quorum.majority,
-    );
+    const joined = majorityOf(given, quorum.majority, (reply) => reply === 1);
     return joined === false && given.includes(-1) ? 'full' : joined;
   });
   const outcome = await verdict;

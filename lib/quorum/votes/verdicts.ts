@@ -5,9 +5,9 @@ export function majorityAmong(servers: number): number {
   return (servers + 1) / 2;
 }
 
-/** The verdict of a majority; undefined where there is none so far. */
-export function majorityOf(given: readonly boolean[], majority: number): boolean | undefined {
-  const yes = given.filter(Boolean).length;
+/** The verdict of a majority; undefined where there is none so far. `isYes` reads an answer that is no boolean. */
+export function majorityOf<T>(given: readonly T[], majority: number, isYes: (answer: T) => boolean = Boolean): boolean | undefined {
+  const yes = given.filter(isYes).length;
   if (yes >= majority) {
     return true;
   }
@@ -26,12 +26,7 @@ export function majorityOfEach(
   if (given.length < majority) {
     return undefined;
   }
-  const verdicts = (given[0] ?? []).map((_, at) =>
-    majorityOf(
-      given.map((answers) => answers[at] === true),
-      majority,
-    ),
-  );
+  const verdicts = (given[0] ?? []).map((_, at) => majorityOf(given, majority, (answers) => answers[at] === true));
   const undecided = verdicts.filter((verdict) => verdict === undefined).length;
   return undecided === 0 || (missing === 0 && undecided < verdicts.length) ? verdicts : undefined;
 }
