@@ -63,7 +63,6 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   /** Which store instance this is; shows where it runs. */
   readonly process = processName();
   readonly #wakeups: Wakeups;
-  #keys: RedisKeys;
   #commands: RedisCommands;
   #connection: RedisConnection;
   /** Undefined where replicas confirm nothing. */
@@ -82,16 +81,15 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     this.#origin = { source: checkSource(source), credentials };
     this.#minReplicas = minReplicas;
     this.#isCluster = isCluster(this.#origin.source);
-    this.#keys = new RedisKeys('lock', this.#isCluster);
-    this.#commands = new RedisCommands(this.#keys, this.process);
+    this.#commands = new RedisCommands(new RedisKeys('lock', this.#isCluster), this.process);
     this.#wakeups = new Wakeups(this.#origin, this.#isCluster);
     this.#connection = this.#connect();
     this.#replication = this.#newReplication();
   }
 
   async open({ prefix, warn, readOnly = false }: OpenOptions): Promise<void> {
-    this.#keys = new RedisKeys(checkPrefix(prefix), this.#isCluster);
-    this.#commands = new RedisCommands(this.#keys, this.process);
+    const names = new RedisKeys(checkPrefix(prefix), this.#isCluster);
+    this.#commands = new RedisCommands(names, this.process);
     this.#warn = warn;
     if (this.#connection.closed) {
       // Tests make one application after the other from one set of options.
@@ -103,7 +101,7 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
       this.#evicts = evictsBy(await checkServer(this.#connection, warn));
       if (!readOnly) {
         await tryRights(this, this.process);
-        await this.#connection.plain.publish(this.#keys, 'check', this.process).catch((error: Error) => this.#refused('PUBLISH', error));
+        await this.#connection.plain.publish(names, 'check', this.process).catch((error: Error) => this.#refused('PUBLISH', error));
       }
     } catch (error) {
       if (!(error instanceof LockStoreError)) {
@@ -206,9 +204,9 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
     const replication = this.#isCluster ? undefined : this.#replication;
     const [answers, replicasConfirm, isHeard] = await Promise.all([
       this.#connection.plain.probe(),
-      replication?.isConfirmed(this.#keys.wake(this.process)),
+      replication?.isConfirmed(this.#commands.names.wake(this.process)),
       // The server of the commands may be another one than that of the subscription. A cluster passes messages on.
-      this.#isCluster || this.#connection.plain.isHeard(this.#keys.wake(this.process)),
+      this.#isCluster || this.#connection.plain.isHeard(this.#commands.names.wake(this.process)),
     ]);
     throwIfAllFailed(answers);
     return {
@@ -221,12 +219,12 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   search(prefix: string): AsyncIterable<readonly FoundLock[]> {
-    return searchLocks(new RedisConnection(this.#origin), this.#keys, this.#commands, prefix);
+    return searchLocks(new RedisConnection(this.#origin), this.#commands, prefix);
   }
 
   async send(text: string, process?: string): Promise<void> {
     try {
-      await this.#connection.plain.publish(this.#keys, `note - ${text}`, process);
+      await this.#connection.plain.publish(this.#commands.names, `note - ${text}`, process);
     } catch (error) {
       throw toLockError(error, '', undefined);
     }
@@ -321,11 +319,11 @@ export class RedisLockStore implements LockStore, Turns, Tickets, Operator, Mess
   }
 
   #subscribe(): void {
-    this.#wakeups.open(this.#keys, this.process, (error) => this.#refused('SUBSCRIBE', error), this.#warn);
+    this.#wakeups.open(this.#commands.names, this.process, (error) => this.#refused('SUBSCRIBE', error), this.#warn);
   }
 
   #refused(command: string, error: Error): void {
     const untilThen = `waiters ask for their turn every ${RECHECK_MS.soon} ms, and `;
-    warnOfRefusal(error, `Redis refused ${command}`, this.#keys, untilThen, this.#warn);
+    warnOfRefusal(error, `Redis refused ${command}`, this.#commands.names, untilThen, this.#warn);
   }
 }

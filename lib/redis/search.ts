@@ -16,12 +16,11 @@ const MOST_AT_ONCE = 100;
  */
 export async function* searchLocks(
   connection: RedisConnection,
-  keys: RedisKeys,
   commands: RedisCommands,
   prefix: string,
 ): AsyncGenerator<readonly FoundLock[], void, undefined> {
   try {
-    for await (const found of searchKeys(connection, keys, prefix)) {
+    for await (const found of searchKeys(connection, commands.names, prefix)) {
       yield await heldOf(found, (key) => connection.run(commands.inspect(key), LONGEST_COMMAND_MS, readStored));
     }
   } finally {
