@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LockStoreError } from '../../lib/core/words/errors';
 import { storeContract, type StoreContractOptions, type StoreOffer } from '../../lib/contract/index';
 import { MemoryLockStore } from '../../lib/memory/memory-lock-store';
-import { mapHolds, partsOf, type Parts } from './defects/defect';
+import { BUSY, mapGrants, mapHolds, mapOperator, mapOrder, mapShown, partsOf, type Parts } from './defects/defect';
 import { DEFECTS } from './defects/defects';
 
 const OFFERS: readonly StoreOffer[] = [
@@ -100,16 +100,12 @@ const DEFECTS_OF_PLACES: Readonly<Record<string, { rule: string; begin: () => Co
   'joins whatever its limit is': { rule: 'join settles within its limit', begin: one(slow), options: { stall: sleep } },
   'exchanges whatever its limit is': {
     rule: 'leave and exchange settle',
-    begin: one((store) => ({
-      turns: { ...store.turns, exchange: (...args) => awake(550).then(() => store.turns.exchange(...args)) },
-    })),
+    begin: one((store) => mapOrder(store, { exchange: (...args) => awake(550).then(() => store.turns.exchange(...args)) })),
     options: { stall: sleep },
   },
   'inspects for ever': {
     rule: 'inspect and forceRelease settle',
-    begin: one((store) => ({
-      operator: { ...store.operator, inspect: (key) => awake(1_350).then(() => store.operator.inspect(key)) },
-    })),
+    begin: one((store) => mapOperator(store, { inspect: (key) => awake(1_350).then(() => store.operator.inspect(key)) })),
     options: { stall: sleep },
   },
   'is asked for its health in vain': {
@@ -125,7 +121,7 @@ const DEFECTS_OF_PLACES: Readonly<Record<string, { rule: string; begin: () => Co
         acquire: async (hold, place) => {
           const isFirst = !seen.has(hold.id);
           seen.add(hold.id);
-          return isFirst ? sleep(100).then(() => store.acquire(hold, place)) : { remainingMs: 1, holder: { by: 'tester', heldMs: 1 } };
+          return isFirst ? sleep(100).then(() => store.acquire(hold, place)) : BUSY;
         },
       };
     }),
@@ -185,15 +181,7 @@ test('a store that is one and the same object is opened again only after it was 
 });
 
 test('a store may show those who wait in a form of its own, with the process id', async () => {
-  const begin = one((store) => ({
-    operator: {
-      ...store.operator,
-      inspect: async (key) => {
-        const stored = await store.operator.inspect(key);
-        return stored && { ...stored, waiters: stored.waiters.map(() => `${process.pid}@host`) };
-      },
-    },
-  }));
+  const begin = one((store) => mapShown(store, (lock) => ({ ...lock, waiters: lock.waiters.map(() => `${process.pid}@host`) })));
   const { failures } = await runContract(begin, 'inspect shows who waits');
   expect([...failures]).toEqual([]);
 });
@@ -288,12 +276,7 @@ test('the contract notices a store whose fences start anew with a restart', asyn
   const restart = async (): Promise<void> => {
     back = 1e9;
   };
-  const begin = one((store) => ({
-    acquire: async (hold, place) => {
-      const reply = await store.acquire(hold, place);
-      return reply.fence === undefined ? reply : { fence: reply.fence - back };
-    },
-  }));
+  const begin = one((store) => mapGrants(store, (fence) => fence - back));
   const { tested, failures } = await runContract(begin, 'fences rise over a restart', { restart });
   expect([...failures.keys()]).toEqual(tested);
 });

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockStoreError } from '../../../lib/core/words/errors';
 import type { HoldRecord } from '../../../lib/core/seam/lock-store';
-import { isGrant, mapGrants, mapHolds, type Defect } from './defect';
+import { BUSY, isGrant, mapBusy, mapFree, mapGrants, mapHolds, mapReplies, type Defect } from './defect';
 
 /** Defects of a store that the rules of this group notice. */
 export const DEFECTS_OF_ACQUIRE: Readonly<Record<string, Defect>> = {
@@ -9,43 +9,25 @@ export const DEFECTS_OF_ACQUIRE: Readonly<Record<string, Defect>> = {
   'has fractions of fences': { rule: 'a free lock is granted, with a fence', change: (store) => mapGrants(store, (fence) => fence + 0.5) },
   'grants to everybody': {
     rule: 'a lock is busy for every other owner',
-    change: (store) => ({
-      acquire: async (hold) => {
-        const reply = await store.acquire(hold);
-        return isGrant(reply) ? reply : { fence: Date.now() * 1_000 };
-      },
-    }),
+    change: (store) => mapBusy(store, () => ({ fence: Date.now() * 1_000 })),
   },
   'does not say who holds the lock': {
     rule: 'a lock is busy for every other owner',
-    change: (store) => ({
-      acquire: async (hold, place) => {
-        const reply = await store.acquire(hold, place);
-        return isGrant(reply) ? reply : { ...reply, holder: { by: '', heldMs: 0 } };
-      },
-    }),
+    change: (store) => mapBusy(store, (reply) => ({ ...reply, holder: { by: '', heldMs: 0 } })),
   },
   'counts half the time for which a lock is held': {
     rule: 'a lock is busy for every other owner',
-    change: (store) => ({
-      acquire: async (hold, place) => {
-        const reply = await store.acquire(hold, place);
-        return isGrant(reply) ? reply : { ...reply, holder: { ...reply.holder, heldMs: reply.holder.heldMs / 2 } };
-      },
-    }),
+    change: (store) => mapBusy(store, (reply) => ({ ...reply, holder: { ...reply.holder, heldMs: reply.holder.heldMs / 2 } })),
   },
   'queues attempts that were busy': {
     rule: 'an attempt that was busy leaves nothing behind',
     change: (store) => {
       const busy: HoldRecord[] = [];
       return {
-        acquire: async (hold, place) => {
-          const reply = await store.acquire(hold, place);
-          if (!isGrant(reply)) {
-            busy.push(hold);
-          }
+        ...mapBusy(store, (reply, hold) => {
+          busy.push(hold);
           return reply;
-        },
+        }),
         release: async (hold) => {
           const answer = await store.release(hold);
           const next = busy.shift();
@@ -59,52 +41,37 @@ export const DEFECTS_OF_ACQUIRE: Readonly<Record<string, Defect>> = {
     rule: 'owners in two processes are never in together',
     change: (store) => {
       let refused = 0;
-      return {
-        acquire: async (hold, place) => {
-          const reply = await store.acquire(hold, place);
-          return isGrant(reply) || ++refused % 5 > 0 ? reply : { fence: Date.now() * 1_000 };
-        },
-      };
+      return mapBusy(store, (reply) => (++refused % 5 > 0 ? reply : { fence: Date.now() * 1_000 }));
     },
   },
   'checks, and then acquires': {
     rule: 'of many owners that ask at once',
-    change: (store) => ({
-      acquire: async (hold, place) => {
-        const isFree = (await store.operator.inspect(hold.key)) === null;
-        await sleep(1);
-        const reply = await store.acquire(hold, place);
-        return isFree && !isGrant(reply) ? { fence: Date.now() * 1_000 } : reply;
-      },
-    }),
+    change: (store) =>
+      mapFree(
+        store,
+        () => true,
+        () => sleep(1),
+      ),
   },
   'refuses what it granted before': {
     rule: 'an acquire that is sent twice is granted once',
     change: (store) => {
       const seen = new Set<string>();
-      return {
-        acquire: async (hold, place) => {
-          const reply = await store.acquire(hold, place);
-          const isRepeated = seen.has(hold.id);
-          seen.add(hold.id);
-          return isRepeated && isGrant(reply) ? { remainingMs: 1, holder: { by: hold.by, heldMs: 0 } } : reply;
-        },
-      };
+      return mapReplies(store, (reply, hold) => {
+        const isRepeated = seen.has(hold.id);
+        seen.add(hold.id);
+        return isRepeated && isGrant(reply) ? BUSY : reply;
+      });
     },
   },
   'counts each copy of an acquire': {
     rule: 'two copies of an acquire that arrive at the same time',
     change: (store) => {
       let copies = 0;
-      return {
-        acquire: async (hold, place) => {
-          const reply = await store.acquire(hold, place);
-          if (isGrant(reply)) {
-            await store.tickets.join({ ...hold, fence: reply.fence, id: `${hold.id} ${copies++}` });
-          }
-          return reply;
-        },
-      };
+      return mapGrants(store, async (fence, hold) => {
+        await store.tickets.join({ ...hold, fence, id: `${hold.id} ${copies++}` });
+        return fence;
+      });
     },
   },
   'takes whole milliseconds only': {

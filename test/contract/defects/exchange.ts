@@ -1,9 +1,9 @@
 import { LockStoreError } from '../../../lib/core/words/errors';
 import type { Turns } from '../../../lib/core/seam/lock-store';
-import { isGrant, type Defect, type Parts } from './defect';
+import { BUSY, isGrant, mapBusy, mapOrder, type Defect, type Parts } from './defect';
 
-function mapExchange(store: Parts, exchange: (...args: Parameters<Turns['exchange']>) => ReturnType<Turns['exchange']>): Partial<Parts> {
-  return { turns: { ...store.turns, exchange } };
+function mapExchange(store: Parts, exchange: Turns['exchange']): Partial<Parts> {
+  return mapOrder(store, { exchange });
 }
 
 /** Defects of a store that the rules of this group notice. */
@@ -36,9 +36,7 @@ export const DEFECTS_OF_EXCHANGE: Readonly<Record<string, Defect>> = {
     rule: 'an exchange grants where nobody queues',
     change: (store) =>
       mapExchange(store, async (hold, next, place, mayOvertake) =>
-        mayOvertake
-          ? store.turns.exchange(hold, next, place, mayOvertake)
-          : { released: await store.release(hold), reply: { remainingMs: 0, holder: { by: '', heldMs: 0 } } },
+        mayOvertake ? store.turns.exchange(hold, next, place, mayOvertake) : { released: await store.release(hold), reply: BUSY },
       ),
   },
   'fails where it grants to a place that waits': {
@@ -46,13 +44,10 @@ export const DEFECTS_OF_EXCHANGE: Readonly<Record<string, Defect>> = {
     change: (store) => {
       const waiting = new Set<string>();
       return {
-        acquire: async (hold, place) => {
-          const reply = await store.acquire(hold, place);
-          if (place && !isGrant(reply)) {
-            waiting.add(place.name);
-          }
+        ...mapBusy(store, (reply, _hold, place) => {
+          waiting.add(place?.name ?? '');
           return reply;
-        },
+        }),
         ...mapExchange(store, async (hold, next, place, mayOvertake) => {
           const answer = await store.turns.exchange(hold, next, place, mayOvertake);
           if (waiting.has(place.name)) {

@@ -1,4 +1,4 @@
-import { mapGrants, type Defect } from './defect';
+import { mapGrants, mapOperator, type Defect } from './defect';
 
 /** Defects of a store that the rules of this group notice. */
 export const DEFECTS_OF_FENCES: Readonly<Record<string, Defect>> = {
@@ -41,13 +41,12 @@ export const DEFECTS_OF_FENCES: Readonly<Record<string, Defect>> = {
       let back = 0;
       return {
         ...mapGrants(store, (fence) => fence - back),
-        operator: {
-          ...store.operator,
+        ...mapOperator(store, {
           forceRelease: (key, fence) => {
             back = 1e9;
             return store.operator.forceRelease(key, fence);
           },
-        },
+        }),
       };
     },
   },

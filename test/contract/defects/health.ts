@@ -1,4 +1,4 @@
-import { grantsOf, type Defect } from './defect';
+import { withGrants, type Defect } from './defect';
 
 /** Defects of a store that the rules of this group notice. */
 export const DEFECTS_OF_HEALTH: Readonly<Record<string, Defect>> = {
@@ -8,9 +8,9 @@ export const DEFECTS_OF_HEALTH: Readonly<Record<string, Defect>> = {
   },
   'names the holders': {
     rule: 'health names no key',
-    change: (store) => {
-      const { acquire, held } = grantsOf(store);
-      return { acquire, health: async () => ({ latencyMs: 0.3, holders: [...held.values()].map(({ by }) => by) }) };
-    },
+    change: (store) =>
+      withGrants(store, ({ held }) => ({
+        health: async () => ({ latencyMs: 0.3, holders: [...held.values()].map(({ by }) => by) }),
+      })),
   },
 };

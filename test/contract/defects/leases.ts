@@ -1,4 +1,4 @@
-import { isGrant, grantsOf, mapHolds, type Defect } from './defect';
+import { mapBusy, mapGrants, mapHolds, withGrants, type Defect } from './defect';
 
 /** Defects of a store that the rules of this group notice. */
 export const DEFECTS_OF_LEASES: Readonly<Record<string, Defect>> = {
@@ -12,21 +12,11 @@ export const DEFECTS_OF_LEASES: Readonly<Record<string, Defect>> = {
   },
   'says a wrong rest of the lease': {
     rule: 'a busy answer says what is left of the lease',
-    change: (store) => ({
-      acquire: async (hold, place) => {
-        const reply = await store.acquire(hold, place);
-        return isGrant(reply) ? reply : { ...reply, remainingMs: 0 };
-      },
-    }),
+    change: (store) => mapBusy(store, (reply) => ({ ...reply, remainingMs: 0 })),
   },
   'says that the whole lease is left': {
     rule: 'a busy answer says what is left of the lease',
-    change: (store) => ({
-      acquire: async (hold, place) => {
-        const reply = await store.acquire(hold, place);
-        return isGrant(reply) ? reply : { ...reply, remainingMs: 3_000 };
-      },
-    }),
+    change: (store) => mapBusy(store, (reply) => ({ ...reply, remainingMs: 3_000 })),
   },
   'lets the owner of an ended lease release the next one': {
     rule: 'a lock whose lease has ended belongs to the next owner',
@@ -46,27 +36,23 @@ export const DEFECTS_OF_LEASES: Readonly<Record<string, Defect>> = {
   },
   'does not lengthen by a repeated acquire': {
     rule: 'an acquire that is sent again has a whole lease',
-    change: (store) => {
-      const { acquire, held } = grantsOf(store);
-      return {
+    change: (store) =>
+      withGrants(store, ({ acquire, held }) => ({
         acquire: async (hold, place) => {
           const mine = held.get(hold.key);
           return mine?.id === hold.id && (await store.operator.inspect(hold.key))?.fence === mine.fence
             ? { fence: mine.fence }
             : acquire(hold, place);
         },
-      };
-    },
+      })),
   },
   'shortens by a repeated acquire': {
     rule: 'an acquire that is sent again has a whole lease from then on, and never a shorter one',
-    change: (store) => ({
-      acquire: async (hold, place) => {
-        const reply = await store.acquire(hold, place);
-        await (isGrant(reply) && store.renew([{ ...hold, fence: reply.fence, lingering: true }]));
-        return reply;
-      },
-    }),
+    change: (store) =>
+      mapGrants(store, async (fence, hold) => {
+        await store.renew([{ ...hold, fence, lingering: true }]);
+        return fence;
+      }),
   },
   'does not lengthen by renewal': {
     rule: 'a renewal makes the lease longer',
@@ -78,32 +64,26 @@ export const DEFECTS_OF_LEASES: Readonly<Record<string, Defect>> = {
   },
   'lengthens by a renewal that it refuses': {
     rule: 'a renewal that is refused does not make the lease longer',
-    change: (store) => {
-      const { acquire, held } = grantsOf(store);
-      return {
-        acquire,
+    change: (store) =>
+      withGrants(store, ({ held }) => ({
         renew: async (holds) => {
           const current = holds.map((hold) => ({ ...(held.get(hold.key) ?? hold), ttlMs: hold.ttlMs }));
           const answers = await store.renew(holds);
           await store.renew(current);
           return answers;
         },
-      };
-    },
+      })),
   },
   'cuts a lease for whoever finds it busy': {
     rule: 'a lease that was made longer stays so',
-    change: (store) => {
-      const { acquire, held } = grantsOf(store);
-      return {
-        acquire: async (hold, place) => {
-          const reply = await acquire(hold, place);
-          const current = held.get(hold.key);
-          await (!isGrant(reply) && current && store.renew([{ ...current, lingering: true }]));
+    change: (store) =>
+      withGrants(store, ({ acquire, held }) =>
+        mapBusy({ ...store, acquire }, async (reply, { key }) => {
+          const current = held.get(key);
+          await (current && store.renew([{ ...current, lingering: true }]));
           return reply;
-        },
-      };
-    },
+        }),
+      ),
   },
   'knows no lingering': {
     rule: 'the renewal of a hold that lingers makes the lease end',
@@ -111,27 +91,19 @@ export const DEFECTS_OF_LEASES: Readonly<Record<string, Defect>> = {
   },
   'ends the lease of others with a hold that lingers': {
     rule: 'the renewal of a hold that lingers leaves the lease as it is while other holds',
-    change: (store) => ({
-      acquire: async (hold, place) => {
-        const reply = await store.acquire(hold, place);
-        return isGrant(reply) || reply.remainingMs < 3_500 ? reply : { ...reply, remainingMs: 3_000 };
-      },
-    }),
+    change: (store) => mapBusy(store, (reply) => (reply.remainingMs < 3_500 ? reply : { ...reply, remainingMs: 3_000 })),
   },
   'shortens the lease with the end of a guest': {
     rule: 'the end of a guest leaves the lease as it is',
-    change: (store) => {
-      const { acquire, held } = grantsOf(store);
-      return {
-        acquire,
+    change: (store) =>
+      withGrants(store, ({ held }) => ({
         release: async (hold) => {
           const answer = await store.release(hold);
           const owner = held.get(hold.key);
           await (owner && owner.id !== hold.id && store.renew([{ ...owner, lingering: true }]));
           return answer;
         },
-      };
-    },
+      })),
   },
   'does not lengthen by a join': {
     rule: 'a join never makes the lease shorter, and may make it longer',

@@ -1,5 +1,18 @@
 import { LockStoreError } from '../../../lib/core/words/errors';
-import type { Defect } from './defect';
+import { mapOperator, mapOrder, type Defect, type Parts } from './defect';
+
+/** A change that forgets its listeners when the store is closed: `during` adds that to the end of a listener. */
+function untilClosed(store: Parts, change: (during: (until?: AbortSignal) => AbortSignal) => Partial<Parts>): Partial<Parts> {
+  let over = new AbortController();
+  return {
+    ...change((until) => AbortSignal.any([over.signal, ...(until ? [until] : [])])),
+    close: async () => {
+      over.abort();
+      over = new AbortController();
+      await store.close();
+    },
+  };
+}
 
 /** Defects of a store that the rules of this group notice. */
 export const DEFECTS_OF_THE_LIFE_CYCLE: Readonly<Record<string, Defect>> = {
@@ -41,44 +54,22 @@ export const DEFECTS_OF_THE_LIFE_CYCLE: Readonly<Record<string, Defect>> = {
   },
   'keeps its listeners of turns': {
     rule: 'a listener of turns may be registered before',
-    change: (store) => ({ turns: { ...store.turns, onTurn: (listener) => store.turns.onTurn(listener) } }),
+    change: (store) => mapOrder(store, { onTurn: (listener) => store.turns.onTurn(listener) }),
   },
   'forgets its listeners of turns': {
     rule: 'a listener of turns may be registered before',
-    change: (store) => {
-      let over = new AbortController();
-      return {
-        turns: {
-          ...store.turns,
-          onTurn: (listener, until) => store.turns.onTurn(listener, AbortSignal.any([over.signal, ...(until ? [until] : [])])),
-        },
-        close: async () => {
-          over.abort();
-          over = new AbortController();
-          await store.close();
-        },
-      };
-    },
+    change: (store) =>
+      untilClosed(store, (during) => mapOrder(store, { onTurn: (listener, until) => store.turns.onTurn(listener, during(until)) })),
   },
   'keeps its listeners of forced releases': {
     rule: 'a listener of forced releases may be registered before',
-    change: (store) => ({ operator: { ...store.operator, onForced: (listener) => store.operator.onForced(listener) } }),
+    change: (store) => mapOperator(store, { onForced: (listener) => store.operator.onForced(listener) }),
   },
   'forgets its listeners of forced releases': {
     rule: 'a listener of forced releases may be registered before',
-    change: (store) => {
-      let over = new AbortController();
-      return {
-        operator: {
-          ...store.operator,
-          onForced: (listener, until) => store.operator.onForced(listener, AbortSignal.any([over.signal, ...(until ? [until] : [])])),
-        },
-        close: async () => {
-          over.abort();
-          over = new AbortController();
-          await store.close();
-        },
-      };
-    },
+    change: (store) =>
+      untilClosed(store, (during) =>
+        mapOperator(store, { onForced: (listener, until) => store.operator.onForced(listener, during(until)) }),
+      ),
   },
 };

@@ -1,4 +1,4 @@
-import { mapSearch, type Defect, type Parts } from './defect';
+import { mapFound, mapOperator, mapShown, type Defect, type Parts } from './defect';
 
 function mapSent(
   store: Parts,
@@ -41,37 +41,19 @@ export const DEFECTS_OF_MESSAGES: Readonly<Record<string, Defect>> = {
   },
   'does not show the processes': {
     rule: 'inspect shows the processes',
-    change: (store) => ({
-      operator: {
-        ...store.operator,
-        inspect: async (key) => {
-          const lock = await store.operator.inspect(key);
-          return lock && { ...lock, processes: [] };
-        },
-      },
-    }),
+    change: (store) => mapShown(store, (lock) => ({ ...lock, processes: [] })),
   },
   'finds locks of any key': {
     rule: 'a search finds the locks that are held and',
-    change: (store) => mapSearch(store, () => store.operator.search('')),
+    change: (store) => mapOperator(store, { search: () => store.operator.search('') }),
   },
   'shows other figures in a search': {
     rule: 'a search shows of a lock',
-    change: (store) =>
-      mapSearch(store, async function* (prefix) {
-        for await (const part of store.operator.search(prefix)) {
-          yield part.map((lock) => ({ ...lock, holds: lock.holds + 1 }));
-        }
-      }),
+    change: (store) => mapFound(store, (lock) => ({ ...lock, holds: lock.holds + 1 })),
   },
   'shows another start in a search': {
     rule: 'a search shows of a lock',
-    change: (store) =>
-      mapSearch(store, async function* (prefix) {
-        for await (const part of store.operator.search(prefix)) {
-          yield part.map((lock) => ({ ...lock, since: new Date(lock.since.getTime() - 2_000) }));
-        }
-      }),
+    change: (store) => mapFound(store, (lock) => ({ ...lock, since: new Date(lock.since.getTime() - 2_000) })),
   },
   'finds what is free': {
     rule: 'a search finds no lock that is free',
@@ -91,9 +73,11 @@ function remembering(store: Parts): Partial<Parts> {
       keys.add(hold.key);
       return store.acquire(hold, place);
     },
-    ...mapSearch(store, async function* (prefix) {
-      const lock = { fence: 1, holds: 1, remainingMs: 1, since: new Date(), by: '', waiters: [] };
-      yield [...keys].filter((key) => key.startsWith(prefix)).map((key) => ({ ...lock, key }));
+    ...mapOperator(store, {
+      async *search(prefix) {
+        const lock = { fence: 1, holds: 1, remainingMs: 1, since: new Date(), by: '', waiters: [] };
+        yield [...keys].filter((key) => key.startsWith(prefix)).map((key) => ({ ...lock, key }));
+      },
     }),
   };
 }

@@ -1,17 +1,5 @@
 import type { StoredLock } from '../../../lib/core/seam/lock-store';
-import { grantsOf, type Defect, type Parts } from './defect';
-
-function mapShown(store: Parts, map: (lock: StoredLock, key: string) => StoredLock | null): Partial<Parts> {
-  return {
-    operator: {
-      ...store.operator,
-      inspect: async (key) => {
-        const lock = await store.operator.inspect(key);
-        return lock && map(lock, key);
-      },
-    },
-  };
-}
+import { mapOperator, mapReplies, mapShown, withGrants, type Defect } from './defect';
 
 /** Defects of a store that the rules of this group notice. */
 export const DEFECTS_OF_OPERATOR: Readonly<Record<string, Defect>> = {
@@ -29,28 +17,24 @@ export const DEFECTS_OF_OPERATOR: Readonly<Record<string, Defect>> = {
   },
   'shows the owner': {
     rule: 'inspect shows no owner and no hold',
-    change: (store) => {
-      const { acquire, held } = grantsOf(store);
-      return {
-        acquire,
-        ...mapShown(store, (lock, key) => Object.defineProperty({ ...lock }, 'secret', { value: held.get(key)?.owner })),
-      };
-    },
+    change: (store) =>
+      withGrants(store, ({ held }) =>
+        mapShown(store, (lock, key) => Object.defineProperty({ ...lock }, 'secret', { value: held.get(key)?.owner })),
+      ),
   },
   'shows a lock that was released': {
     rule: 'inspect shows nothing of a free lock',
     change: (store) => {
       const shown = new Map<string, StoredLock>();
       return {
-        acquire: async (hold, place) => {
-          const reply = await store.acquire(hold, place);
-          const lock = await store.operator.inspect(hold.key);
+        ...mapReplies(store, async (reply, { key }) => {
+          const lock = await store.operator.inspect(key);
           if (lock) {
-            shown.set(hold.key, lock);
+            shown.set(key, lock);
           }
           return reply;
-        },
-        operator: { ...store.operator, inspect: async (key) => (await store.operator.inspect(key)) ?? shown.get(key) ?? null },
+        }),
+        ...mapOperator(store, { inspect: async (key) => (await store.operator.inspect(key)) ?? shown.get(key) ?? null }),
       };
     },
   },
@@ -59,16 +43,15 @@ export const DEFECTS_OF_OPERATOR: Readonly<Record<string, Defect>> = {
     change: (store) => {
       const shown = new Map<string, StoredLock>();
       return {
-        acquire: async (hold, place) => {
-          const reply = await store.acquire(hold, place);
-          shown.set(hold.key, (await store.operator.inspect(hold.key)) as StoredLock);
+        ...mapReplies(store, async (reply, { key }) => {
+          shown.set(key, (await store.operator.inspect(key)) as StoredLock);
           return reply;
-        },
+        }),
         release: (hold) => {
           shown.delete(hold.key);
           return store.release(hold);
         },
-        operator: { ...store.operator, inspect: async (key) => (await store.operator.inspect(key)) ?? shown.get(key) ?? null },
+        ...mapOperator(store, { inspect: async (key) => (await store.operator.inspect(key)) ?? shown.get(key) ?? null }),
       };
     },
   },
@@ -82,33 +65,30 @@ export const DEFECTS_OF_OPERATOR: Readonly<Record<string, Defect>> = {
   },
   'releases at any fence': {
     rule: 'a forced release needs the fence',
-    change: (store) => ({
-      operator: {
-        ...store.operator,
+    change: (store) =>
+      mapOperator(store, {
         forceRelease: async (key) => store.operator.forceRelease(key, (await store.operator.inspect(key))?.fence ?? 0),
-      },
-    }),
+      }),
   },
   'notifies nobody of a forced release': {
     rule: 'a forced release notifies every process',
-    change: (store) => ({ operator: { ...store.operator, onForced: () => undefined } }),
+    change: (store) => mapOperator(store, { onForced: () => undefined }),
   },
   'notifies everybody but the holder of a forced release': {
     rule: 'a forced release notifies the process',
-    change: (store) => ({ operator: { ...store.operator, onForced: () => undefined } }),
+    change: (store) => mapOperator(store, { onForced: () => undefined }),
   },
   'lets a hold that was forced out release': {
     rule: 'a forced release ends the hold',
     change: (store) => {
       const forced = new Set<string>();
       return {
-        operator: {
-          ...store.operator,
+        ...mapOperator(store, {
           forceRelease: (key, fence) => {
             forced.add(key);
             return store.operator.forceRelease(key, fence);
           },
-        },
+        }),
         release: async (hold) => (await store.release(hold)) || forced.has(hold.key),
       };
     },
@@ -131,12 +111,10 @@ export const DEFECTS_OF_OPERATOR: Readonly<Record<string, Defect>> = {
   },
   'notifies no reader of a forced release': {
     rule: 'a forced release of readers notifies',
-    change: (store) => ({ operator: { ...store.operator, onForced: () => undefined } }),
+    change: (store) => mapOperator(store, { onForced: () => undefined }),
   },
   'answers every forced release with true': {
     rule: 'a forced release of a free lock answers false',
-    change: (store) => ({
-      operator: { ...store.operator, forceRelease: (key, fence) => store.operator.forceRelease(key, fence).then(() => true) },
-    }),
+    change: (store) => mapOperator(store, { forceRelease: (key, fence) => store.operator.forceRelease(key, fence).then(() => true) }),
   },
 };

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HoldRecord } from '../../../lib/core/seam/lock-store';
-import { isGrant, type Defect, type Parts } from './defect';
-import { BUSY } from './sharing';
+import { BUSY, mapBusy, mapGrants, type Defect, type Parts } from './defect';
 
 /** Gives a permit where fewer are in than `most` says of the one who comes and of those who came before. */
 function counting(store: Parts, most: (mine: number, before: readonly number[]) => number): Partial<Parts> {
@@ -26,13 +25,10 @@ function counting(store: Parts, most: (mine: number, before: readonly number[]) 
 function takingOut(store: Parts, isWrong: (answer: boolean) => boolean): Partial<Parts> {
   const permits: HoldRecord[] = [];
   return {
-    acquire: async (hold, place) => {
-      const reply = await store.acquire(hold, place);
-      if (isGrant(reply)) {
-        permits.push(hold);
-      }
-      return reply;
-    },
+    ...mapGrants(store, (fence, hold) => {
+      permits.push(hold);
+      return fence;
+    }),
     release: async (hold) => {
       const answer = await store.release(hold);
       const other = permits.find(({ key, id }) => key === hold.key && id !== hold.id);
@@ -90,11 +86,6 @@ export const DEFECTS_OF_PERMITS: Readonly<Record<string, Defect>> = {
   },
   'says when the last permit is over': {
     rule: 'a busy answer says when the next permit is over',
-    change: (store) => ({
-      acquire: async (hold, place) => {
-        const reply = await store.acquire(hold, place);
-        return isGrant(reply) ? reply : { ...reply, remainingMs: 9_000 };
-      },
-    }),
+    change: (store) => mapBusy(store, (reply) => ({ ...reply, remainingMs: 9_000 })),
   },
 };

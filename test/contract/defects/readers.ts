@@ -1,5 +1,5 @@
 import type { HoldRecord } from '../../../lib/core/seam/lock-store';
-import { isGrant, type Defect } from './defect';
+import { isGrant, mapBusy, mapFree, mapReplies, type Defect } from './defect';
 
 /** Defects of a store that the rules of this group notice. */
 export const DEFECTS_OF_READERS: Readonly<Record<string, Defect>> = {
@@ -28,55 +28,30 @@ export const DEFECTS_OF_READERS: Readonly<Record<string, Defect>> = {
   },
   'lets readers in beside a write': {
     rule: 'a reader waits for a write',
-    change: (store) => ({
-      acquire: async (hold, place) => {
-        const reply = await store.acquire(hold, place);
-        return isGrant(reply) || hold.shares !== 'read' ? reply : { fence: Date.now() * 1_000 };
-      },
-    }),
+    change: (store) => mapBusy(store, (reply, { shares }) => (shares === 'read' ? { fence: Date.now() * 1_000 } : reply)),
   },
   'lets a reader in beside a write of its owner': {
     rule: 'a reader waits for a write',
     change: (store) => {
       const writes = new Set<string>();
-      return {
-        acquire: async (hold, place) => {
-          const reply = await store.acquire(hold, place);
-          if (isGrant(reply) && hold.shares === undefined) {
-            writes.add(hold.owner);
-          }
-          return !isGrant(reply) && hold.shares === 'read' && writes.has(hold.owner) ? { fence: Date.now() * 1_000 } : reply;
-        },
-      };
+      return mapReplies(store, (reply, { shares, owner }) => {
+        if (isGrant(reply) && shares === undefined) {
+          writes.add(owner);
+        }
+        return !isGrant(reply) && shares === 'read' && writes.has(owner) ? { fence: Date.now() * 1_000 } : reply;
+      });
     },
   },
   'looks for readers, and then writes': {
     rule: 'of readers and writes that ask at once',
-    change: (store) => ({
-      acquire: async (hold, place) => {
-        const seen = await store.operator.inspect(hold.key);
-        await Promise.resolve();
-        const reply = await store.acquire(hold, place);
-        return seen === null && !isGrant(reply) ? { fence: Date.now() * 1_000 } : reply;
-      },
-    }),
+    change: (store) => mapFree(store, () => true),
   },
   'tells a write of the reader that leaves first': {
     rule: 'a busy answer to a write says who reads',
-    change: (store) => ({
-      acquire: async (hold, place) => {
-        const reply = await store.acquire(hold, place);
-        return isGrant(reply) ? reply : { ...reply, remainingMs: Math.min(reply.remainingMs, 3_000) };
-      },
-    }),
+    change: (store) => mapBusy(store, (reply) => ({ ...reply, remainingMs: Math.min(reply.remainingMs, 3_000) })),
   },
   'does not say who reads': {
     rule: 'a busy answer to a write says who reads',
-    change: (store) => ({
-      acquire: async (hold, place) => {
-        const reply = await store.acquire(hold, place);
-        return isGrant(reply) ? reply : { ...reply, holder: { by: '', heldMs: 0 } };
-      },
-    }),
+    change: (store) => mapBusy(store, (reply) => ({ ...reply, holder: { by: '', heldMs: 0 } })),
   },
 };

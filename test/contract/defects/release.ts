@@ -1,4 +1,4 @@
-import { isGrant, grantsOf, type Defect } from './defect';
+import { mapBusy, withGrants, type Defect } from './defect';
 
 /** Defects of a store that the rules of this group notice. */
 export const DEFECTS_OF_RELEASE: Readonly<Record<string, Defect>> = {
@@ -61,14 +61,12 @@ export const DEFECTS_OF_RELEASE: Readonly<Record<string, Defect>> = {
   },
   'ends the lock of the next owner with a late acquire': {
     rule: 'a late acquire does not disturb the owner that came after it',
-    change: (store) => ({
-      acquire: async (hold, place) => {
-        const reply = await store.acquire(hold, place);
-        const { fence } = (await store.operator.inspect(hold.key)) ?? {};
-        await (!isGrant(reply) && reply.holder.by === '' && fence && store.operator.forceRelease(hold.key, fence));
+    change: (store) =>
+      mapBusy(store, async (reply, { key }) => {
+        const { fence } = (await store.operator.inspect(key)) ?? {};
+        await (reply.holder.by === '' && fence && store.operator.forceRelease(key, fence));
         return reply;
-      },
-    }),
+      }),
   },
   'needs the fence for a release': {
     rule: 'a release finds its hold without the fence',
@@ -80,66 +78,52 @@ export const DEFECTS_OF_RELEASE: Readonly<Record<string, Defect>> = {
   },
   'answers the release of another owner with true, and frees nothing': {
     rule: 'a release of another owner, or of another hold',
-    change: (store) => {
-      const { acquire, held } = grantsOf(store);
-      return {
-        acquire,
+    change: (store) =>
+      withGrants(store, ({ held }) => ({
         release: async (hold) => {
           const mine = held.get(hold.key);
           return (mine !== undefined && mine.owner !== hold.owner) || store.release(hold);
         },
-      };
-    },
+      })),
   },
   'releases for another owner': {
     rule: 'a release of another owner, or of another hold',
-    change: (store) => {
-      const { acquire, held } = grantsOf(store);
-      return {
-        acquire,
+    change: (store) =>
+      withGrants(store, ({ held }) => ({
         release: async (hold) => {
           const mine = held.get(hold.key);
           return store.release(mine !== undefined && mine.owner !== hold.owner ? mine : hold);
         },
-      };
-    },
+      })),
   },
   'releases by owner': {
     rule: 'a release of another owner, or of another hold',
-    change: (store) => {
-      const { acquire, held } = grantsOf(store);
-      return {
-        acquire,
+    change: (store) =>
+      withGrants(store, ({ held }) => ({
         release: async (hold) => {
           const mine = held.get(hold.key);
           return store.release(mine?.owner === hold.owner ? mine : hold);
         },
-      };
-    },
+      })),
   },
   'releases all locks of the owner': {
     rule: 'a release concerns its own key only',
-    change: (store) => {
-      const { acquire, held } = grantsOf(store);
-      return {
-        acquire,
+    change: (store) =>
+      withGrants(store, ({ held }) => ({
         release: async (hold) => {
           const others = [...held.values()].filter(({ owner, key }) => owner === hold.owner && key !== hold.key);
           await Promise.all(others.map((other) => store.release(other)));
           return store.release(hold);
         },
-      };
-    },
+      })),
   },
   'forgets at once what was released': {
     rule: 'an acquire that arrives after its own release is refused',
-    change: (store) => ({
-      acquire: async (hold, place) => {
-        const reply = await store.acquire(hold, place);
-        const isLate = !isGrant(reply) && reply.holder.by === '' && (await store.operator.inspect(hold.key)) === null;
+    change: (store) =>
+      mapBusy(store, async (reply, hold) => {
+        const isLate = reply.holder.by === '' && (await store.operator.inspect(hold.key)) === null;
         return isLate ? store.acquire({ ...hold, id: `${hold.id} again` }) : reply;
-      },
-    }),
+      }),
   },
   'forgets soon what was released': {
     rule: 'an acquire that arrives again after its hold was released',

@@ -1,5 +1,5 @@
 import type { HoldRecord } from '../../../lib/core/seam/lock-store';
-import { grantsOf, type Defect, type Parts } from './defect';
+import { withGrants, type Defect, type Parts } from './defect';
 
 /** Defects of a store that the rules of this group notice. */
 export const DEFECTS_OF_RENEW: Readonly<Record<string, Defect>> = {
@@ -21,18 +21,15 @@ export const DEFECTS_OF_RENEW: Readonly<Record<string, Defect>> = {
   },
   'lengthens the lease for a stranger, whom it refuses': {
     rule: 'a renewal with another owner, fence or hold is refused',
-    change: (store) => {
-      const { acquire, held } = grantsOf(store);
-      return {
-        acquire,
+    change: (store) =>
+      withGrants(store, ({ held }) => ({
         renew: async (holds) => {
           const answers = await store.renew(holds);
           const refused = holds.filter((_, at) => !answers[at]);
           await store.renew(refused.flatMap(({ key, ttlMs }) => (held.has(key) ? [{ ...(held.get(key) as HoldRecord), ttlMs }] : [])));
           return answers;
         },
-      };
-    },
+      })),
   },
   'answers the second renewal with false': {
     rule: 'a renewal of a lock that is held answers true',
@@ -63,19 +60,7 @@ export const DEFECTS_OF_RENEW: Readonly<Record<string, Defect>> = {
   },
   'renews by fence alone': {
     rule: 'the renewal of a released hold does not renew the next lock',
-    change: (store) => {
-      const { acquire, held } = grantsOf(store);
-      return {
-        acquire,
-        renew: (holds) =>
-          store.renew(
-            holds.map((hold) => {
-              const current = held.get(hold.key);
-              return current && current.fence === hold.fence ? { ...current, ttlMs: hold.ttlMs } : hold;
-            }),
-          ),
-      };
-    },
+    change: (store) => renewingAs(store, (mine, asked) => mine.fence === asked.fence),
   },
   'answers renewals in another order': {
     rule: 'renewals of several locks are answered one by one',
@@ -94,10 +79,11 @@ export const DEFECTS_OF_RENEW: Readonly<Record<string, Defect>> = {
 
 /** Renews what is held where somebody asks who is like its holder. */
 function renewingAs(store: Parts, isLike: (mine: HoldRecord, asked: HoldRecord) => boolean): Partial<Parts> {
-  const { acquire, held } = grantsOf(store);
-  const holderOf = (asked: HoldRecord): HoldRecord => {
-    const mine = held.get(asked.key);
-    return mine && isLike(mine, asked) ? { ...mine, ttlMs: asked.ttlMs } : asked;
-  };
-  return { acquire, renew: (holds) => store.renew(holds.map(holderOf)) };
+  return withGrants(store, ({ held }) => {
+    const holderOf = (asked: HoldRecord): HoldRecord => {
+      const mine = held.get(asked.key);
+      return mine && isLike(mine, asked) ? { ...mine, ttlMs: asked.ttlMs } : asked;
+    };
+    return { renew: (holds) => store.renew(holds.map(holderOf)) };
+  });
 }

@@ -1,23 +1,6 @@
 import type { AcquireReply, HoldRecord } from '../../../lib/core/seam/lock-store';
 import { KINDS, type Kind } from '../../../lib/contract/rules/shared-keys/sharing';
-import { grantsOf, isGrant, type Defect, type Parts } from './defect';
-
-export const BUSY = { remainingMs: 1, holder: { by: '', heldMs: 0 } };
-
-/** Calls back with what the store grants, by hold. */
-function seenBy(store: Parts): { readonly acquire: Parts['acquire']; readonly seen: Map<string, HoldRecord> } {
-  const seen = new Map<string, HoldRecord>();
-  return {
-    seen,
-    acquire: async (hold, place) => {
-      const reply = await store.acquire(hold, place);
-      if (isGrant(reply)) {
-        seen.set(hold.id, { ...hold, fence: reply.fence });
-      }
-      return reply;
-    },
-  };
-}
+import { BUSY, mapBusy, mapFound, mapGrants, mapOperator, mapReplies, withGrants, type Defect, type Parts } from './defect';
 
 /** Those of one kind are wrong, and all others as they should be. */
 function defectsOf({ who, shares }: Kind): Readonly<Record<string, Defect>> {
@@ -30,32 +13,24 @@ function defectsOf({ who, shares }: Kind): Readonly<Record<string, Defect>> {
       rule: 'that comes in beside others has their fence',
       change: (store) => {
         let grants = 0;
-        return {
-          acquire: async (hold, place) => {
-            const reply = await store.acquire(hold, place);
-            return isGrant(reply) && isMine(hold) ? { fence: reply.fence + grants++ } : reply;
-          },
-        };
+        return mapGrants(store, (fence, hold) => (isMine(hold) ? fence + grants++ : fence));
       },
     },
     'is refused when it asks again': {
       rule: 'that asks twice is in once: the same fence',
-      change: (store) => {
-        const { acquire, seen } = seenBy(store);
-        return { acquire: async (hold, place) => (isMine(hold) && seen.has(hold.id) ? BUSY : acquire(hold, place)) };
-      },
+      change: (store) =>
+        withGrants(store, ({ acquire, seen }) => ({
+          acquire: async (hold, place) => (isMine(hold) && seen.has(hold.id) ? BUSY : acquire(hold, place)),
+        })),
     },
     'is in with each copy': {
       rule: 'that asks twice at the same time is in once',
       change: (store) => {
         let copies = 0;
-        return {
-          acquire: async (hold, place) => {
-            const reply = await store.acquire(hold, place);
-            await (isMine(hold) && store.acquire({ ...hold, id: `copy ${copies++}` }));
-            return reply;
-          },
-        };
+        return mapReplies(store, async (reply, hold) => {
+          await (isMine(hold) && store.acquire({ ...hold, id: `copy ${copies++}` }));
+          return reply;
+        });
       },
     },
     'leaves no done mark for a release that is repeated': {
@@ -64,68 +39,54 @@ function defectsOf({ who, shares }: Kind): Readonly<Record<string, Defect>> {
     },
     'comes in again after its release': {
       rule: 'that was released while it was unanswered does not come in again',
-      change: (store) => ({
-        acquire: async (hold, place) => {
-          const reply = await store.acquire(hold, place);
-          return !isGrant(reply) && isMine(hold) && hold.unanswered ? store.acquire({ ...hold, id: `${hold.id} again` }, place) : reply;
-        },
-      }),
+      change: (store) =>
+        mapBusy(store, (reply, hold, place) =>
+          isMine(hold) && hold.unanswered ? store.acquire({ ...hold, id: `${hold.id} again` }, place) : reply,
+        ),
     },
     'is brought back by its renewal': {
       rule: 'that was released is not renewed',
-      change: (store) => {
-        const { acquire, seen } = seenBy(store);
-        return {
-          acquire,
+      change: (store) =>
+        withGrants(store, ({ seen }) => ({
           renew: async (holds) => {
             const answers = await store.renew(holds);
             const gone = holds.filter((hold, at) => !answers[at] && isMine(hold) && seen.has(hold.id));
             await Promise.all(gone.map((hold) => store.acquire({ ...hold, fence: 0 })));
             return answers;
           },
-        };
-      },
+        })),
     },
     'is released by strangers': {
       rule: 'is known by its owner and its hold',
-      change: (store) => {
-        const { acquire, seen } = seenBy(store);
-        return { acquire, release: (hold) => store.release(isMine(hold) ? (seen.get(hold.id) ?? hold) : hold) };
-      },
+      change: (store) =>
+        withGrants(store, ({ seen }) => ({ release: (hold) => store.release(isMine(hold) ? (seen.get(hold.id) ?? hold) : hold) })),
     },
     'is renewed at any fence': {
       rule: 'is known by its owner and its hold',
-      change: (store) => {
-        const { acquire, seen } = seenBy(store);
-        return { acquire, ...mapMine(store, (hold) => ({ ...hold, fence: seen.get(hold.id)?.fence ?? hold.fence })) };
-      },
+      change: (store) =>
+        withGrants(store, ({ seen }) => mapMine(store, (hold) => ({ ...hold, fence: seen.get(hold.id)?.fence ?? hold.fence }))),
     },
     'is kept in by the renewals of others': {
       rule: 'is out when its lease is over, whoever else is in',
-      change: (store) => {
-        const { acquire, seen } = seenBy(store);
-        return {
-          acquire,
+      change: (store) =>
+        withGrants(store, ({ seen }) => ({
           renew: async (holds) => {
             const answers = await store.renew(holds);
             const others = [...seen.values()].filter(({ key }) => holds.some((hold) => isMine(hold) && hold.key === key));
             await store.renew(others.map((hold) => ({ ...hold, ttlMs: 5_000 })));
             return answers;
           },
-        };
-      },
+        })),
     },
     'comes in again in name only': {
       rule: 'that asks again when its lease is over is in again',
-      change: (store) => {
-        const { acquire, seen } = seenBy(store);
-        return {
+      change: (store) =>
+        withGrants(store, ({ acquire, seen }) => ({
           acquire: async (hold, place) => {
             const mine = seen.get(hold.id);
             return isMine(hold) && mine ? { fence: mine.fence } : acquire(hold, place);
           },
-        };
-      },
+        })),
     },
     'has no longer lease by its renewal': {
       rule: 'has a longer lease by a renewal or by asking again',
@@ -137,15 +98,13 @@ function defectsOf({ who, shares }: Kind): Readonly<Record<string, Defect>> {
     },
     'has no longer lease by asking again': {
       rule: 'has a longer lease by a renewal or by asking again',
-      change: (store) => {
-        const { acquire, held } = grantsOf(store);
-        return {
+      change: (store) =>
+        withGrants(store, ({ acquire, held }) => ({
           acquire: async (hold, place) => {
             const mine = held.get(hold.key);
             return isMine(hold) && mine?.id === hold.id ? { fence: mine.fence } : acquire(hold, place);
           },
-        };
-      },
+        })),
     },
     'does not linger': {
       rule: 'that lingers has its lease set to exactly its time',
@@ -153,47 +112,31 @@ function defectsOf({ who, shares }: Kind): Readonly<Record<string, Defect>> {
     },
     'makes all others linger': {
       rule: 'that lingers has its lease set to exactly its time',
-      change: (store) => {
-        const { acquire, seen } = seenBy(store);
-        return {
-          acquire,
+      change: (store) =>
+        withGrants(store, ({ seen }) => ({
           renew: async (holds) => {
             const first = holds.find((hold) => hold.lingering && isMine(hold));
             const others = first ? [...seen.values()].filter(({ key }) => key === first.key) : [];
             await store.renew(others.map((hold) => ({ ...hold, ttlMs: first?.ttlMs ?? 0, lingering: true })));
             return store.renew(holds);
           },
-        };
-      },
+        })),
     },
     'survives a forced release': {
       rule: 'is out after a forced release at its fence',
-      change: (store) => {
-        const { acquire, held } = grantsOf(store);
-        return {
-          acquire,
-          operator: {
-            ...store.operator,
+      change: (store) =>
+        withGrants(store, ({ held }) =>
+          mapOperator(store, {
             forceRelease: async (key, fence) => {
               const last = held.get(key);
               return last && last.fence === fence && isMine(last) ? store.release(last) : store.operator.forceRelease(key, fence);
             },
-          },
-        };
-      },
+          }),
+        ),
     },
     'is found by a search as alone': {
       rule: 'is found, and its key is shown as inspect shows it',
-      change: (store) => ({
-        operator: {
-          ...store.operator,
-          async *search(prefix) {
-            for await (const part of store.operator.search(prefix)) {
-              yield part.map((lock) => ({ ...lock, shares: undefined }));
-            }
-          },
-        },
-      }),
+      change: (store) => mapFound(store, (lock) => ({ ...lock, shares: undefined })),
     },
   };
   return Object.fromEntries(
@@ -243,12 +186,7 @@ export const DEFECTS_OF_SHARING: Readonly<Record<string, Defect>> = {
   },
   'names the count of the call that asks': {
     rule: 'a busy answer names the count of the holder that it names',
-    change: (store) => ({
-      acquire: async (hold, place) => {
-        const reply = await store.acquire(hold, place);
-        return isGrant(reply) || typeof hold.shares !== 'number' ? reply : { ...reply, permits: hold.shares };
-      },
-    }),
+    change: (store) => mapBusy(store, (reply, { shares }) => (typeof shares === 'number' ? { ...reply, permits: shares } : reply)),
   },
   'is busy for a reader while it is a semaphore': {
     rule: 'a semaphore refuses to be read',

@@ -1,4 +1,4 @@
-import { isGrant, grantsOf, type Defect } from './defect';
+import { isGrant, withGrants, type Defect } from './defect';
 
 /** Defects of a store that the rules of this group notice. */
 export const DEFECTS_OF_TICKETS: Readonly<Record<string, Defect>> = {
@@ -8,18 +8,15 @@ export const DEFECTS_OF_TICKETS: Readonly<Record<string, Defect>> = {
   },
   'frees the lock with its guest': {
     rule: 'a guest that leaves first leaves the lock',
-    change: (store) => {
-      const { acquire, held } = grantsOf(store);
-      return {
-        acquire,
+    change: (store) =>
+      withGrants(store, ({ held }) => ({
         release: async (hold) => {
           const answer = await store.release(hold);
           const owner = held.get(hold.key);
           await (owner && owner.owner === hold.owner && store.release(owner));
           return answer;
         },
-      };
-    },
+      })),
   },
   'counts each copy of a join': {
     rule: 'a join that is sent twice is one hold',
@@ -34,10 +31,10 @@ export const DEFECTS_OF_TICKETS: Readonly<Record<string, Defect>> = {
   },
   'lets anybody join': {
     rule: 'a join with another owner or fence is refused',
-    change: (store) => {
-      const { acquire, held } = grantsOf(store);
-      return { acquire, tickets: { join: (hold) => store.tickets.join({ ...hold, ...held.get(hold.key), id: hold.id }) } };
-    },
+    change: (store) =>
+      withGrants(store, ({ held }) => ({
+        tickets: { join: (hold) => store.tickets.join({ ...hold, ...held.get(hold.key), id: hold.id }) },
+      })),
   },
   'creates a lock by a join': {
     rule: 'a join of a lock that has ended is refused',
@@ -55,13 +52,10 @@ export const DEFECTS_OF_TICKETS: Readonly<Record<string, Defect>> = {
   },
   'lets a guest share the lease of its reader': {
     rule: 'a join of a reader adds one beside it',
-    change: (store) => {
-      const { acquire, held } = grantsOf(store);
-      return {
-        acquire,
+    change: (store) =>
+      withGrants(store, ({ held }) => ({
         tickets: { join: async (hold) => (hold.shares === 'read' ? held.get(hold.key)?.owner === hold.owner : store.tickets.join(hold)) },
-      };
-    },
+      })),
   },
   'refuses the guests of a reader': {
     rule: 'a join of a reader adds one beside it',

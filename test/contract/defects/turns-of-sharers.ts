@@ -1,8 +1,8 @@
 import type { Shares } from '../../../lib/core/seam/lock-store';
 import type { Place } from '../../../lib/core/seam/lock-store';
 import { KINDS, type Kind } from '../../../lib/contract/rules/shared-keys/sharing';
-import { isGrant, mapTurns, type Defect, type Parts } from './defect';
-import { BUSY } from './sharing';
+import { BUSY, isGrant, mapFree, mapTurns, withPlaces, type Defect, type Parts } from './defect';
+import { keepTurnsThatAreLeft } from './turns';
 
 /** Asks without a place where `isPlaced` says so, so that nobody queues. */
 function unplaced(store: Parts, isUnplaced: (shares: Shares | undefined) => boolean): Partial<Parts> {
@@ -44,12 +44,7 @@ function defectsOf({ who, shares, rival }: Kind): Readonly<Record<string, Defect
     },
     'keeps the turn that it leaves': {
       rule: 'that leaves with its turn hands it to the next',
-      change: (store) => ({
-        turns: {
-          ...store.turns,
-          leave: async (key, name) => ((await store.operator.inspect(key)) ? store.turns.leave(key, name) : undefined),
-        },
-      }),
+      change: keepTurnsThatAreLeft,
     },
     'keeps its turn for ever': {
       rule: 'that does not claim its turn for a second',
@@ -73,13 +68,7 @@ function defectsOf({ who, shares, rival }: Kind): Readonly<Record<string, Defect
     },
     'makes room for newcomers': {
       rule: 'whose lease is over makes room for the first in the queue',
-      change: (store) => ({
-        acquire: async (hold, place) => {
-          const isFree = (await store.operator.inspect(hold.key)) === null;
-          const reply = await store.acquire(hold, place);
-          return isFree && !isGrant(reply) && !place ? { fence: Date.now() * 1_000 } : reply;
-        },
-      }),
+      change: (store) => mapFree(store, (_reply, place) => place === undefined),
     },
   };
   return Object.fromEntries(
@@ -104,22 +93,16 @@ export const DEFECTS_OF_TURNS_OF_SHARERS: Readonly<Record<string, Defect>> = {
   },
   'notifies the readers behind a write as well': {
     rule: 'after a write all readers at the head are notified',
-    change: (store) => {
-      const readers = new Map<string, string[]>();
-      return {
-        acquire: (hold, place) => {
-          readers.set(hold.key, [...(readers.get(hold.key) ?? []), ...(place && hold.shares === 'read' ? [place.name] : [])]);
-          return store.acquire(hold, place);
-        },
-        ...mapTurns(store, (listener) => ({
+    change: (store) =>
+      withPlaces(store, (namesOf) =>
+        mapTurns(store, (listener) => ({
           turn: (key, name) => {
-            listener.turn(key, name);
-            readers.get(key)?.forEach((reader) => listener.turn(key, reader));
+            const readers = namesOf(key).filter((place) => place.endsWith('R'));
+            [name, ...readers].forEach((each) => listener.turn(key, each));
           },
           recheck: () => undefined,
         })),
-      };
-    },
+      ),
   },
   'lets readers wait for a write that left the queue': {
     rule: 'a write that leaves the queue lets the readers in',
@@ -127,19 +110,13 @@ export const DEFECTS_OF_TURNS_OF_SHARERS: Readonly<Record<string, Defect>> = {
   },
   'notifies all of the queue of one room': {
     rule: 'a release of a permit notifies one of the queue',
-    change: (store) => {
-      const names = new Map<string, string[]>();
-      return {
-        acquire: (hold, place) => {
-          names.set(hold.key, [...(names.get(hold.key) ?? []), ...(place ? [place.name] : [])]);
-          return store.acquire(hold, place);
-        },
-        ...mapTurns(store, (listener) => ({
-          turn: (key) => names.get(key)?.forEach((name) => listener.turn(key, name)),
+    change: (store) =>
+      withPlaces(store, (namesOf) =>
+        mapTurns(store, (listener) => ({
+          turn: (key) => namesOf(key).forEach((name) => listener.turn(key, name)),
           recheck: () => undefined,
         })),
-      };
-    },
+      ),
   },
   'gives a room that is reserved to a newcomer': {
     rule: 'a release of a permit notifies one of the queue',

@@ -1,5 +1,11 @@
 import type { HoldRecord, TurnListener } from '../../../lib/core/seam/lock-store';
-import { isGrant, mapGrants, mapTurns, type Defect } from './defect';
+import { BUSY, isGrant, mapBusy, mapFree, mapGrants, mapOperator, mapOrder, mapTurns, withPlaces, type Defect } from './defect';
+
+/** A place that leaves when nobody holds the lock keeps what came to it. */
+export const keepTurnsThatAreLeft: Defect['change'] = (store) =>
+  mapOrder(store, {
+    leave: async (key, name) => ((await store.operator.inspect(key)) ? store.turns.leave(key, name) : undefined),
+  });
 
 /** Defects of a store that the rules of this group notice. */
 export const DEFECTS_OF_TURNS: Readonly<Record<string, Defect>> = {
@@ -17,22 +23,11 @@ export const DEFECTS_OF_TURNS: Readonly<Record<string, Defect>> = {
   },
   'asks for a recheck at once': {
     rule: 'a busy answer to a place says how soon',
-    change: (store) => ({
-      acquire: async (hold, place) => {
-        const reply = await store.acquire(hold, place);
-        return isGrant(reply) ? reply : { ...reply, recheckMs: 0 };
-      },
-    }),
+    change: (store) => mapBusy(store, (reply) => ({ ...reply, recheckMs: 0 })),
   },
   'lets newcomers have a lock whose lease has ended': {
     rule: 'a newcomer that finds the lock free while others queue',
-    change: (store) => ({
-      acquire: async (hold, place) => {
-        const isFree = (await store.operator.inspect(hold.key)) === null;
-        const reply = await store.acquire(hold, place);
-        return isFree && !isGrant(reply) && reply.holder.by !== '' ? { fence: Date.now() * 1_000 } : reply;
-      },
-    }),
+    change: (store) => mapFree(store, ({ holder }) => holder.by !== ''),
   },
   'makes the last in the queue the first': {
     rule: 'the first in the queue takes a lock whose lease has ended',
@@ -72,7 +67,7 @@ export const DEFECTS_OF_TURNS: Readonly<Record<string, Defect>> = {
             }
             return reply;
           }
-          return first === place?.name ? store.acquire(hold, place) : { remainingMs: 1, holder: { by: 'reserved', heldMs: 0 } };
+          return first === place?.name ? store.acquire(hold, place) : BUSY;
         },
       };
     },
@@ -97,38 +92,18 @@ export const DEFECTS_OF_TURNS: Readonly<Record<string, Defect>> = {
   },
   'keeps places that were left': {
     rule: 'a place that leaves is not notified',
-    change: (store) => ({ turns: { ...store.turns, leave: async () => undefined } }),
+    change: (store) => mapOrder(store, { leave: async () => undefined }),
   },
   'keeps the turn of a place that leaves': {
     rule: 'a place that leaves with its turn',
-    change: (store) => ({
-      turns: {
-        ...store.turns,
-        leave: async (key, name) => {
-          if (await store.operator.inspect(key)) {
-            await store.turns.leave(key, name);
-          }
-        },
-      },
-    }),
+    change: keepTurnsThatAreLeft,
   },
   'leaves by key': {
     rule: 'leaving a place takes no later one away',
-    change: (store) => {
-      const places = new Map<string, string[]>();
-      return {
-        acquire: (hold, place) => {
-          places.set(hold.key, [...(places.get(hold.key) ?? []), ...(place ? [place.name] : [])]);
-          return store.acquire(hold, place);
-        },
-        turns: {
-          ...store.turns,
-          leave: async (key) => {
-            await Promise.all((places.get(key) ?? []).map((name) => store.turns.leave(key, name)));
-          },
-        },
-      };
-    },
+    change: (store) =>
+      withPlaces(store, (namesOf) =>
+        mapOrder(store, { leave: async (key) => void (await Promise.all(namesOf(key).map((name) => store.turns.leave(key, name)))) }),
+      ),
   },
   'hands over with every copy of a release': {
     rule: 'a release that is sent twice hands over once',
@@ -155,27 +130,24 @@ export const DEFECTS_OF_TURNS: Readonly<Record<string, Defect>> = {
   },
   'queues a hold that has ended': {
     rule: 'an acquire of a hold that has ended neither takes the lock nor queues',
-    change: (store) => ({
-      acquire: async (hold, place) => {
-        const reply = await store.acquire(hold, place);
-        await (place && !isGrant(reply) && reply.holder.by === '' && store.acquire({ ...hold, id: `${hold.id} again` }, place));
+    change: (store) =>
+      mapBusy(store, async (reply, hold, place) => {
+        await (place && reply.holder.by === '' && store.acquire({ ...hold, id: `${hold.id} again` }, place));
         return reply;
-      },
-    }),
+      }),
   },
   'notifies in the context of a caller': {
     rule: 'a notice comes outside the contexts',
     change: (store) => {
       const listeners: TurnListener[] = [];
       return {
-        turns: { ...store.turns, onTurn: (listener) => listeners.push(listener) },
-        acquire: async (hold, place) => {
-          const reply = await store.acquire(hold, place);
-          if (place && !isGrant(reply)) {
-            setTimeout(() => listeners.forEach((listener) => listener.turn(hold.key, place.name)), 20);
+        ...mapOrder(store, { onTurn: (listener) => listeners.push(listener) }),
+        ...mapBusy(store, (reply, { key }, place) => {
+          if (place) {
+            setTimeout(() => listeners.forEach((listener) => listener.turn(key, place.name)), 20);
           }
           return reply;
-        },
+        }),
       };
     },
   },
@@ -189,21 +161,14 @@ export const DEFECTS_OF_TURNS: Readonly<Record<string, Defect>> = {
   },
   'clears the queue by a forced release': {
     rule: 'a forced release hands over',
-    change: (store) => {
-      const places = new Map<string, string>();
-      return {
-        acquire: (hold, place) => {
-          places.set(hold.key, place?.name ?? places.get(hold.key) ?? '');
-          return store.acquire(hold, place);
-        },
-        operator: {
-          ...store.operator,
+    change: (store) =>
+      withPlaces(store, (namesOf) =>
+        mapOperator(store, {
           forceRelease: async (key, fence) => {
-            await store.turns.leave(key, places.get(key) ?? '');
+            await store.turns.leave(key, namesOf(key).at(-1) ?? '');
             return store.operator.forceRelease(key, fence);
           },
-        },
-      };
-    },
+        }),
+      ),
   },
 };
