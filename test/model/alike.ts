@@ -19,6 +19,8 @@ import {
 } from './steps.js';
 
 const STEPS = 40;
+/** As many sequences find each of the defects. */
+const MOST_SEEDS = 400;
 
 /** A server whose operations are compared with those of the lock table. */
 export interface AlikeServer {
@@ -110,6 +112,35 @@ export async function differenceIn(
     }
   }
   return undefined;
+}
+
+/** A defect of what a server runs: the first text, which has to be there, becomes the second wherever it stands. */
+export type SourceDefect = readonly [defect: string, right: string, wrong: string];
+
+/** Expects that the server does what the lock table does, in the sequences of all seeds. */
+export async function expectAlike(server: AlikeServer, seeds: readonly number[]): Promise<void> {
+  for (const seed of seeds) {
+    expect(await differenceIn(seed, server)).toBeUndefined();
+  }
+}
+
+/** Expects that one of the first sequences shows a difference where `right` is `wrong`. */
+export async function expectFound(
+  [, right, wrong]: SourceDefect,
+  differenceOf: (seed: number, edit: (source: string) => string) => Promise<string | undefined>,
+  finding = /but the server/,
+): Promise<void> {
+  let edits = 0;
+  const edit = (source: string): string => {
+    edits += source.split(right).length - 1;
+    return source.replaceAll(right, () => wrong);
+  };
+  let difference: string | undefined;
+  for (let seed = 1; difference === undefined && seed <= MOST_SEEDS; seed++) {
+    difference = await differenceOf(seed, edit);
+  }
+  expect(edits).toBeGreaterThan(0);
+  expect(difference).toMatch(finding);
 }
 
 /** The fences that the grants so far have reserved. */

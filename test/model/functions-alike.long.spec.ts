@@ -3,13 +3,13 @@ import { schemaSql } from '../../lib/postgres/index';
 import { PostgresKeys } from '../../lib/postgres/postgres-keys.js';
 import { PostgresServer } from '../support/postgres-server';
 import { seedsOf } from '../support/random.js';
-import { differenceIn, type AlikeServer } from './alike.js';
+import { differenceIn, expectAlike, expectFound, type AlikeServer, type SourceDefect } from './alike.js';
 import { PostgresTable } from './postgres-table.js';
 import { HEARING, KEY } from './steps.js';
 
 /** `MODEL_RUNS` plays more. */
 const SEEDS = seedsOf(40);
-const DEFECTS: readonly (readonly [string, string, string])[] = [
+const DEFECTS: readonly SourceDefect[] = [
   ['gives an expired reservation to the same process again', `l := SCHEMA.off_queue(l, place);`, 'l := CASE WHEN shares IS NULL THEN l ELSE SCHEMA.off_queue(l, place) END;'], // prettier-ignore
   ['never goes before the queue', 'outcome.is_last AND _may_overtake', 'false'],
   ['grants a lock to a hold that has ended', ' AND NOT SCHEMA.is_done(_hold)', ''],
@@ -36,7 +36,7 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
 ];
 
 /** Of keys that several share. */
-const DEFECTS_OF_SHARING: readonly (readonly [string, string, string])[] = [
+const DEFECTS_OF_SHARING: readonly SourceDefect[] = [
   ['wakes one where several fit', 'l := SCHEMA.reserve(l, place);', 'RETURN SCHEMA.reserve(l, place);'],
   ['counts the permits of the newcomer alone', ', min(nullif(shares, 0))', ''],
   ['lets an expired owner give back', 'DELETE FROM SCHEMA.shared WHERE key = _key AND ends <= clock_timestamp();', ''],
@@ -54,7 +54,7 @@ const DEFECTS_OF_SHARING: readonly (readonly [string, string, string])[] = [
   ['lets one that needs a permit wait for the last of them', 'extract(epoch FROM min(ends)', 'extract(epoch FROM max(ends)'],
 ];
 
-const DEFECTS_OF_BATCHES: readonly (readonly [string, string, string])[] = [
+const DEFECTS_OF_BATCHES: readonly SourceDefect[] = [
   ['waits for a row that is locked elsewhere', 'FOR UPDATE SKIP LOCKED', 'FOR UPDATE'],
   ['mixes replies up', 'replies[i] := ', 'replies := replies || '],
   ['moves replies where the first call is left out', 'array_fill(NULL::text, ARRAY[cardinality(_key)])', `'{}'`],
@@ -102,62 +102,35 @@ describe('the functions of the PostgreSQL store', () => {
     await server.stop();
   });
 
-  test('reply, store and notify as the lock table does', async () => {
-    for (const seed of SEEDS) {
-      expect(await differenceIn(seed, functions)).toBeUndefined();
-    }
-  }, 240_000);
+  // A batch leaves a row locked.
+  afterEach(async () => {
+    await another.query('ROLLBACK');
+  });
 
-  test('do so also in a batch', async () => {
-    try {
-      for (const seed of SEEDS) {
-        expect(await differenceIn(seed, batches)).toBeUndefined();
-      }
-    } finally {
-      await another.query('ROLLBACK');
-    }
-  }, 240_000);
+  test('reply, store and notify as the lock table does', () => expectAlike(functions, SEEDS), 240_000);
+
+  test('do so also in a batch', () => expectAlike(batches, SEEDS), 240_000);
 
   test.each(DEFECTS_OF_BATCHES)(
     'a batch that %s is found out',
-    async (_, right, wrong) => {
-      let edits = 0;
-      const edit = (source: string): string => {
-        edits += source.split(right).length - 1;
-        return source.replace(right, wrong);
-      };
-      const findings: string[] = [];
-      try {
-        for (let seed = 1; findings.length === 0 && seed <= 40; seed++) {
-          const difference = await differenceIn(seed, batches, edit).catch((error: Error) => error.message);
-          findings.push(...(difference === undefined ? [] : [difference]));
-        }
-      } finally {
-        await another.query('ROLLBACK');
-      }
-      expect(edits).toBeGreaterThan(0);
-      expect(findings[0]).toMatch(/but the server|The batch was answered|lock timeout/);
-    },
+    (...defect) =>
+      expectFound(
+        defect,
+        (seed, edit) => differenceIn(seed, batches, edit).catch((error: Error) => error.message),
+        /but the server|The batch was answered|lock timeout/,
+      ),
     240_000,
   );
 
-  test.each([
-    ...DEFECTS.map((defect) => [...defect, { ...functions, shares: false }] as const),
-    ...DEFECTS_OF_SHARING.map((defect) => [...defect, functions] as const),
-  ])(
+  test.each(DEFECTS)(
     'a function that %s is found out',
-    async (_, right, wrong, played) => {
-      let edits = 0;
-      let difference: string | undefined;
-      for (let seed = 1; !difference && seed <= 400; seed++) {
-        difference = await differenceIn(seed, played, (source) => {
-          edits += source.split(right).length - 1;
-          return source.replace(right, wrong);
-        });
-      }
-      expect(edits).toBeGreaterThan(0);
-      expect(difference).toContain('but the server');
-    },
+    (...defect) => expectFound(defect, (seed, edit) => differenceIn(seed, { ...functions, shares: false }, edit)),
+    240_000,
+  );
+
+  test.each(DEFECTS_OF_SHARING)(
+    'a function of keys that are shared and that %s is found out',
+    (...defect) => expectFound(defect, (seed, edit) => differenceIn(seed, functions, edit)),
     240_000,
   );
 });

@@ -5,13 +5,13 @@ import { schemaSql } from '../../lib/mysql/index';
 import { LATER, NOW } from '../../lib/mysql/tables.js';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 import { seedsOf } from '../support/random.js';
-import { differenceIn, type AlikeServer } from './alike.js';
+import { differenceIn, expectAlike, expectFound, type AlikeServer, type SourceDefect } from './alike.js';
 import { MySqlTable, wokenPlace } from './mysql-table.js';
 import { HEARING, KEY } from './steps.js';
 
 const SEEDS = seedsOf(100);
 
-const DEFECTS: readonly (readonly [string, string, string])[] = [
+const DEFECTS: readonly SourceDefect[] = [
   ['gives an expired reservation to the same process again', 'SET l_turn = first_place, ', `SET l_queue = concat(';', entry, coalesce(l_queue, ';')), l_turn = first_place, `], // prettier-ignore
   ['never goes before the queue', 'is_last AND _may_overtake AND', 'FALSE AND'],
   ['grants a lock to a hold that has ended', 'AND _may_overtake AND NOT (', 'AND _may_overtake AND (TRUE OR '],
@@ -39,7 +39,7 @@ const DEFECTS: readonly (readonly [string, string, string])[] = [
   ['reports what is left of the lease after a clock was set back, and keeps the lease', ', l_ends = now_us + most_us;', ';'],
 ];
 
-const DEFECTS_OF_SHORT_CUTS: readonly (readonly [string, string, string])[] = [
+const DEFECTS_OF_SHORT_CUTS: readonly SourceDefect[] = [
   ['grants what somebody holds', `CASE WHEN ends <= ${NOW} AND`, 'CASE WHEN'],
   ['grants a lock that others wait for', 'AND queue IS NULL AND done_ends', 'AND done_ends'],
   ['grants a lock to a hold that has ended', `AND done_ends <= ${NOW}`, ''],
@@ -90,36 +90,19 @@ describe('the procedures of the MySQL store', () => {
     await server.stop();
   });
 
-  test('reply, store and wake as the lock table does', async () => {
-    for (const seed of SEEDS) {
-      expect(await differenceIn(seed, procedures)).toBeUndefined();
-    }
-  }, 240_000);
+  test('reply, store and wake as the lock table does', () => expectAlike(procedures, SEEDS), 240_000);
 
-  test('do so also after the plain statements that are tried first', async () => {
-    for (const seed of SEEDS) {
-      expect(await differenceIn(seed, shortCuts)).toBeUndefined();
-    }
-  }, 240_000);
+  test('do so also after the plain statements that are tried first', () => expectAlike(shortCuts, SEEDS), 240_000);
 
-  test.each(DEFECTS)('a procedure that %s is found out', (_, right, wrong) => expectFound(procedures, right, wrong), 240_000);
+  test.each(DEFECTS)(
+    'a procedure that %s is found out',
+    (...defect) => expectFound(defect, (seed, edit) => differenceIn(seed, procedures, edit)),
+    240_000,
+  );
 
   test.each(DEFECTS_OF_SHORT_CUTS)(
     'a plain statement that %s is found out',
-    (_, right, wrong) => expectFound(shortCuts, right, wrong),
+    (...defect) => expectFound(defect, (seed, edit) => differenceIn(seed, shortCuts, edit)),
     240_000,
   );
 });
-
-async function expectFound(server: AlikeServer, right: string, wrong: string): Promise<void> {
-  let edits = 0;
-  let difference: string | undefined;
-  for (let seed = 1; !difference && seed <= 400; seed++) {
-    difference = await differenceIn(seed, server, (source) => {
-      edits += source.split(right).length - 1;
-      return source.replaceAll(right, wrong);
-    });
-  }
-  expect(edits).toBeGreaterThan(0);
-  expect(difference).toContain('but the server');
-}
