@@ -1,18 +1,14 @@
 import 'reflect-metadata';
 import { EntitySchema, MikroORM } from '@mikro-orm/postgresql';
-import { Logger } from '@nestjs/common';
-import type { TestingModule } from '@nestjs/testing';
-import { jest } from '@jest/globals';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import createKnex from 'knex';
 import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
-import { LockService, type LockModuleOptions } from 'nestjs-distributed-lock';
 import { Sequelize } from 'sequelize';
 import { DataSource } from 'typeorm';
 import { addTransactionalDataSource, initializeTransactionalContext, runInTransaction, StorageDriver } from 'typeorm-transactional';
 import { PostgresServer } from '../support/postgres-server';
 import { openPrisma } from '../support/prisma';
-import { Balances, openBalances } from '../support/warned-balances';
+import { Warned } from '../support/warned-balances';
 
 type Give = (given: unknown) => Promise<unknown>;
 
@@ -104,42 +100,16 @@ function newMikroOrm(): Promise<MikroORM> {
 }
 
 let server: PostgresServer;
-let module: TestingModule;
-let warnings: string[];
-
-async function start(options: LockModuleOptions = {}, provider: object = {}): Promise<Balances> {
-  module = await openBalances(options, provider);
-  return module.get(Balances);
-}
+const warned = new Warned();
 
 beforeAll(async () => {
   server = await PostgresServer.start();
-});
-beforeEach(() => {
-  warnings = [];
-  jest.spyOn(Logger.prototype, 'warn').mockImplementation((message: unknown) => void warnings.push(String(message)));
-});
-afterEach(async () => {
-  jest.restoreAllMocks();
-  await module.close();
 });
 afterAll(() => server.stop());
 
 test.each(Object.entries(LIBRARIES))(
   '%s that is an argument of a locked method is a warning, once',
-  async (name, run) => {
-    const balances = await start();
-    let before: number | undefined;
-    await run(async (given) => {
-      await balances.credit('1', given);
-      before ??= warnings.length;
-      await balances.credit('2', given);
-      return undefined;
-    });
-    // The first one was given outside of a transaction.
-    expect(before).toBe(0);
-    expect(warnings).toEqual([expect.stringContaining(`Fresh.credit takes its lock inside a transaction: it was given ${name}.`)]);
-  },
+  (name, run) => warned.expectOneWarning(run, name),
   60_000,
 );
 
@@ -147,14 +117,14 @@ test.each(Object.entries(IN_CONTEXT))(
   'a transaction around a locked method that %s shows, a provider, is a warning, and none in a lock above it',
   async (name, open) => {
     const { provider, open: inTransaction, close } = await open();
-    const balances = await start({}, provider);
+    const balances = await warned.start({}, provider);
     await balances.credit('0');
-    await module.get(LockService).withLock('balance:1', () => inTransaction(() => balances.credit('1')));
-    expect(warnings).toEqual([]);
+    await warned.locks.withLock('balance:1', () => inTransaction(() => balances.credit('1')));
+    expect(warned.warnings).toEqual([]);
     for (const customerId of ['2', '3']) {
       await inTransaction(() => balances.credit(customerId));
     }
-    expect(warnings).toEqual([expect.stringContaining(`Fresh.credit takes its lock inside a transaction: so says ${name}.`)]);
+    expect(warned.warnings).toEqual([expect.stringContaining(`Fresh.credit takes its lock inside a transaction: so says ${name}.`)]);
     await close();
   },
   60_000,

@@ -1,35 +1,18 @@
 import 'reflect-metadata';
-import { Logger } from '@nestjs/common';
-import type { TestingModule } from '@nestjs/testing';
-import { jest } from '@jest/globals';
 import assert from 'node:assert/strict';
-import { LockService, TransactionScope, type LockModuleOptions } from 'nestjs-distributed-lock';
+import { TransactionScope } from 'nestjs-distributed-lock';
 import { PostgresServer } from '../support/postgres-server';
-import { Balances, openBalances } from '../support/warned-balances';
+import { Warned } from '../support/warned-balances';
 import { watchRejections } from '../support/watch-rejections';
 
 const data = { isTransaction: true, startTransaction: 'now', isTransactionActive: true };
 const ofGraphQl: unknown = Object.assign(Object.create(null), data);
 
 let server: PostgresServer;
-let module: TestingModule;
-let warnings: string[];
-
-async function start(options: LockModuleOptions = {}, provider: object = {}): Promise<Balances> {
-  module = await openBalances(options, provider);
-  return module.get(Balances);
-}
+const warned = new Warned();
 
 beforeAll(async () => {
   server = await PostgresServer.start();
-});
-beforeEach(() => {
-  warnings = [];
-  jest.spyOn(Logger.prototype, 'warn').mockImplementation((message: unknown) => void warnings.push(String(message)));
-});
-afterEach(async () => {
-  jest.restoreAllMocks();
-  await module.close();
 });
 afterAll(() => server.stop());
 
@@ -44,19 +27,8 @@ async function giveClient(give: (given: unknown) => Promise<unknown>): Promise<v
   client.release();
 }
 
-test('a client of pg that is an argument of a locked method is a warning, once', async () => {
-  const balances = await start();
-  let before: number | undefined;
-  await giveClient(async (given) => {
-    await balances.credit('1', given);
-    before ??= warnings.length;
-    await balances.credit('2', given);
-    return undefined;
-  });
-  // The first one was given outside of a transaction.
-  expect(before).toBe(0);
-  expect(warnings).toEqual([expect.stringContaining('Fresh.credit takes its lock inside a transaction: it was given a client of pg.')]);
-});
+test('a client of pg that is an argument of a locked method is a warning, once', () =>
+  warned.expectOneWarning(giveClient, 'a client of pg'));
 
 test.each<[string, () => Promise<object>]>([
   ['is inside a transaction of another call', async () => server.pool().connect()],
@@ -64,35 +36,35 @@ test.each<[string, () => Promise<object>]>([
 ])('a provider that %s is none', async (_which, make) => {
   const provider = await make();
   const query = (provider as { query?(text: string): unknown }).query?.bind(provider);
-  const balances = await start({}, provider);
+  const balances = await warned.start({}, provider);
   await query?.('BEGIN');
   expect(await balances.credit('1')).toEqual(['1', undefined]);
   await query?.('ROLLBACK');
   (provider as { release?(): void }).release?.();
-  expect(warnings).toEqual([]);
+  expect(warned.warnings).toEqual([]);
 });
 
 test('a call inside a lock that is above the transaction is none', async () => {
-  const balances = await start();
+  const balances = await warned.start();
   await giveClient((given) => balances.debit('1', given));
   // It is debit() that takes the lock.
-  expect(warnings).toEqual([expect.stringContaining('Balances.debit takes its lock')]);
-  warnings = [];
-  await giveClient((given) => module.get(LockService).withLock('balance:1', () => balances.credit('1', given)));
-  expect(warnings).toEqual([]);
+  expect(warned.warnings).toEqual([expect.stringContaining('Balances.debit takes its lock')]);
+  warned.warnings.length = 0;
+  await giveClient((given) => warned.locks.withLock('balance:1', () => balances.credit('1', given)));
+  expect(warned.warnings).toEqual([]);
 });
 
 test('with the option there is none for a transaction that it follows, and one for another', async () => {
   const transactions = new TransactionScope();
-  const balances = await start({ transaction: transactions.current });
+  const balances = await warned.start({ transaction: transactions.current });
   await transactions.run(() => giveClient((given) => balances.credit('1', given)));
-  expect(warnings).toEqual([]);
+  expect(warned.warnings).toEqual([]);
   await giveClient((given) => balances.credit('1', given));
-  expect(warnings).toEqual([expect.stringContaining('let the option transaction of LockModule follow this one')]);
+  expect(warned.warnings).toEqual([expect.stringContaining('let the option transaction of LockModule follow this one')]);
 });
 
 test('data is none, and an argument that cannot be read changes nothing', async () => {
-  const balances = await start();
+  const balances = await warned.start();
   const broken = new (class {
     get queryRunner(): never {
       throw new Error('not readable');
@@ -104,7 +76,7 @@ test('data is none, and an argument that cannot be read changes nothing', async 
   for (const given of [data, [data], ofGraphQl, ofClass, { transaction: data }, null, 'text', broken]) {
     expect(await balances.credit('1', given)).toEqual(['1', given]);
   }
-  expect(warnings).toEqual([]);
+  expect(warned.warnings).toEqual([]);
 });
 
 /** A class of a user with the same names as a library, and a value with all properties that show a library. */
@@ -142,20 +114,19 @@ test('methods of users that have the name of one of a library are not called, an
       [new Gateway(), []],
       [new Lookalike(), ['status', 'active', 'in']],
     ] as const) {
-      const balances = await start({}, gateway);
+      const balances = await warned.start({}, gateway);
       await balances.credit('1', gateway);
       expect(new Set(gateway.asked)).toEqual(new Set(asked));
-      await module.close();
     }
     await new Promise((resolve) => setImmediate(resolve));
   } finally {
     unwatch();
   }
-  expect([rejections, warnings]).toEqual([[], []]);
+  expect([rejections, warned.warnings]).toEqual([[], []]);
 });
 
 test('only the first hundred calls of a method are looked at', async () => {
-  const balances = await start();
+  const balances = await warned.start();
   let reads = 0;
   const given = new (class {
     readonly schema = {};
