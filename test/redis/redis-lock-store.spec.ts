@@ -94,27 +94,6 @@ describe('what is stored', () => {
     }
   });
 
-  test('a lock and its expiry are one command: nothing is stored that has none', async () => {
-    await locks.withLock('k', async () => {
-      for (const name of await storedKeys()) {
-        if (!name.includes(':fence:')) {
-          expect(await server.client.pttl(name)).toBeGreaterThan(0);
-        }
-      }
-    });
-  });
-
-  test('a lock whose expiry somebody took away, or that a clock set back has lengthened, ends with its recorded ttl', async () => {
-    const lock = await locks.acquire('k', { ttl: 1_000, renew: false });
-    await server.client.persist('lock:lock:{k}');
-    await locks.withLock('k', { wait: 10_000 }, () => undefined);
-    await lock.release();
-    const other = await locks.acquire('k', { ttl: 1_000, renew: false });
-    await server.client.pexpire('lock:lock:{k}', 3_600_000);
-    await locks.withLock('k', { wait: 10_000 }, () => undefined);
-    await other.release();
-  });
-
   test('a lease whose expiry somebody took away or lengthened ends with its recorded ttl, also where its holder crashed', async () => {
     for (const change of ['persist', 'lengthen']) {
       const hold = newHold('k', { owner: change, id: change, ttlMs: 1_000, by: 'crashed' });
@@ -181,14 +160,6 @@ describe('commands', () => {
     expect((after.get('evalsha') ?? 0) - (before.get('evalsha') ?? 0)).toBe(200);
     expect(after.get('eval')).toBe(before.get('eval'));
   });
-
-  test('nobody notices a SCRIPT FLUSH', async () => {
-    await locks.withLock('k', async () => {
-      await server.client.script('FLUSH');
-    });
-    await server.client.script('FLUSH');
-    await locks.withLock('k', () => undefined);
-  });
 });
 
 describe('other processes', () => {
@@ -213,17 +184,6 @@ describe('other processes', () => {
     const left = holder.leave().catch(() => false);
     goOn(holder.child.pid as number);
     expect(await left).toBe(false);
-  });
-
-  test('a ticket enters from a second process, and the lock is free when both have left', async () => {
-    const first = await startHolder(server.url, 'k', 5_000);
-    const second = await startHolder(server.url, 'k', 5_000, first.ticket);
-    expect(second.fence).toBe(first.fence);
-    expect(await locks.operations.inspect('k')).toMatchObject({ holds: 2 });
-    await first.leave();
-    expect(await locks.tryAcquire('k')).toBeNull();
-    expect(await second.leave()).toBe(true);
-    expect(await locks.operations.inspect('k')).toBeNull();
   });
 });
 

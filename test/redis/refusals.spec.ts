@@ -200,12 +200,6 @@ describe('a server that refuses', () => {
     expect(error.detail).toMatch(/^Lock "k": Redis did not answer: connect ECONNREFUSED .*Make sure that it runs and can be reached/);
     await away.close();
   });
-
-  testInWorld('the policy of a server that evicts is warned of at start', async ({ server, warnings, openStore }) => {
-    await server.client.config('SET', 'maxmemory-policy', 'allkeys-lru');
-    await (await openStore(server.url)).close();
-    expect(warnings).toEqual([expect.stringMatching(/maxmemory-policy is allkeys-lru/)]);
-  });
 });
 
 describe('access control', () => {
