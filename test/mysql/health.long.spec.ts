@@ -3,10 +3,10 @@ import type { LockService } from '../../lib/nest/lock.service';
 import { healthWith } from '../support/health-with';
 import { makeLocks } from '../support/make-locks';
 import { DATABASE, MySqlServer, PRODUCT_NAME } from '../support/mysql-server';
+import { opened } from '../support/opened';
 import { until } from '../support/until';
 
 let server: MySqlServer;
-let stores: MySqlLockStore[];
 
 beforeAll(async () => {
   server = await MySqlServer.start();
@@ -15,19 +15,12 @@ beforeAll(async () => {
   await server.query(`GRANT ALL ON ${DATABASE}.* TO 'plain'@'127.0.0.1'`);
 });
 afterAll(() => server.stop());
-beforeEach(() => {
-  stores = [];
-});
 afterEach(async () => {
   await server.query('SET GLOBAL read_only = 0');
-  await Promise.all(stores.map((store) => store.close()));
 });
 
 async function openLocks(user: string): Promise<LockService> {
-  const store = new MySqlLockStore(server.pool({ user }));
-  stores.push(store);
-  await store.open({ prefix: 'lock', warn: () => undefined });
-  return makeLocks(store);
+  return makeLocks(await opened(new MySqlLockStore(server.pool({ user }))));
 }
 
 test('a server that is read-only is down without a call, and up again with its next answer', async () => {

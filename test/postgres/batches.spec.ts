@@ -4,6 +4,7 @@ import type { AcquireReply, HoldRecord } from '../../lib/core/seam/lock-store';
 import { PostgresLockStore } from '../../lib/postgres/index';
 import { PostgresKeys } from '../../lib/postgres/postgres-keys.js';
 import { newHold } from '../support/new-hold';
+import { opened } from '../support/opened';
 import { patient } from '../support/patient';
 import { PostgresServer } from '../support/postgres-server';
 import { TcpProxy } from '../support/tcp-proxy';
@@ -15,7 +16,6 @@ let server: PostgresServer;
 let store: PostgresLockStore;
 /** How many statements were sent. */
 let statements = 0;
-const opened: PostgresLockStore[] = [];
 
 beforeAll(async () => {
   server = await PostgresServer.start(SOON);
@@ -25,9 +25,6 @@ beforeEach(async () => {
   await server.query('TRUNCATE distributed_lock.lease, distributed_lock.done');
   store = await open();
 });
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((each) => each.close()));
-});
 afterAll(() => server.stop());
 
 async function open(connectionString = server.url): Promise<PostgresLockStore> {
@@ -35,9 +32,7 @@ async function open(connectionString = server.url): Promise<PostgresLockStore> {
   // A new connection may take a while, and a start that was not answered is made up for by the first operations.
   const clients = await Promise.all(Array.from({ length: 8 }, () => pool.connect()));
   clients.forEach((client) => client.release());
-  const each = new PostgresLockStore(pool, { listen: false });
-  opened.push(each);
-  await each.open({ prefix: 'lock', warn: () => undefined });
+  const each = await opened(new PostgresLockStore(pool, { listen: false }));
   statements = 0;
   pool.on('acquire', () => statements++);
   return each;

@@ -4,13 +4,13 @@ import { Client, type Pool } from 'pg';
 import { LockStoreError } from '../../lib/core/words/errors';
 import { PostgresLockStore } from '../../lib/postgres/index';
 import { newHold } from '../support/new-hold';
+import { opened } from '../support/opened';
 import { patient } from '../support/patient';
 import { PostgresServer } from '../support/postgres-server';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 
 let server: PostgresServer;
-const opened: PostgresLockStore[] = [];
 
 beforeAll(async () => {
   server = await PostgresServer.start();
@@ -18,15 +18,11 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   jest.restoreAllMocks();
-  await Promise.all(opened.splice(0).map((store) => store.close()));
 });
 afterAll(() => server.stop());
 
 async function open(pool: Pool): Promise<PostgresLockStore> {
-  const store = new PostgresLockStore(pool, { listen: false });
-  await store.open({ prefix: 'lock', warn: () => undefined });
-  opened.push(store);
-  return store;
+  return opened(new PostgresLockStore(pool, { listen: false }));
 }
 
 /** A store that was opened while its database could not be reached, which it can be by now. */

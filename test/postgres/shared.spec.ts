@@ -6,6 +6,7 @@ import { placeEnd } from '../../lib/core/seam/shares';
 import { PostgresLockStore, schemaSql } from '../../lib/postgres/index';
 import { newHold } from '../support/new-hold';
 import { noWarning } from '../support/no-warning';
+import { opened } from '../support/opened';
 import { patient } from '../support/patient';
 import { connected, PostgresServer } from '../support/postgres-server';
 import { refusalOf } from '../support/refusal-of';
@@ -15,7 +16,6 @@ import { until } from '../support/until';
 let server: PostgresServer;
 let store: PostgresLockStore;
 let other: PostgresLockStore;
-const opened: PostgresLockStore[] = [];
 
 beforeAll(async () => {
   server = await PostgresServer.start();
@@ -26,15 +26,12 @@ beforeEach(async () => {
   await server.query('TRUNCATE distributed_lock.lease, distributed_lock.done, distributed_lock.shared');
   [store, other] = [await open(), await open()];
 });
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((each) => each.close()));
-});
 afterAll(() => server.stop());
 
 async function open(user = 'postgres'): Promise<PostgresLockStore> {
-  const made = new PostgresLockStore(await connected(server.pool({ connectionString: server.urlFor(user) })));
-  await made.open({ prefix: 'lock', warn: (message) => noWarning(message, 'fsync is off') });
-  opened.push(made);
+  const made = await opened(new PostgresLockStore(await connected(server.pool({ connectionString: server.urlFor(user) }))), (message) =>
+    noWarning(message, 'fsync is off'),
+  );
   return patient(made);
 }
 

@@ -3,6 +3,7 @@ import { LockConfigurationError, type LockError } from '../../lib/core/words/err
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { isOfSlowness } from '../support/no-warning';
+import { opened } from '../support/opened';
 import { RedisCluster } from '../support/redis-cluster';
 import { clusterClient, type ClusterClient } from '../support/redis-source';
 import { refusalOf } from '../support/refusal-of';
@@ -21,7 +22,6 @@ const ALL = [...RIGHTS, ...CLUSTER_RIGHTS];
 
 let cluster: RedisCluster;
 let clients: ClusterClient[];
-let stores: RedisLockStore[];
 let warnings: string[];
 
 beforeAll(async () => {
@@ -30,11 +30,9 @@ beforeAll(async () => {
 afterAll(() => cluster.stop());
 beforeEach(() => {
   clients = [];
-  stores = [];
   warnings = [];
 });
 afterEach(async () => {
-  await Promise.all(stores.map((store) => store.close()));
   for (const client of clients) {
     client.close();
   }
@@ -52,10 +50,7 @@ async function connectAs(rights: readonly string[], options?: ConstructorParamet
   await grant(rights);
   const client = clusterClient(cluster.nodes, { redisOptions: { username: 'locker', password: 'secret' }, lazyConnect: true });
   clients.push(client);
-  const store = new RedisLockStore(client.source, options);
-  stores.push(store);
-  await store.open({ prefix: 'lock', warn: (message) => isOfSlowness(message) || warnings.push(message) });
-  return store;
+  return opened(new RedisLockStore(client.source, options), (message) => isOfSlowness(message) || warnings.push(message));
 }
 
 const lockOf = (key: string): string => `lock:lock:{${key}}`;

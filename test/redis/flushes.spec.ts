@@ -6,6 +6,7 @@ import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
 import { noting } from '../support/noting';
+import { opened } from '../support/opened';
 import { gotNoReply } from '../support/patient';
 import { Random, SEED } from '../support/random';
 import { RedisServer } from '../support/redis-server';
@@ -20,26 +21,19 @@ interface Grant {
 }
 
 let server: RedisServer;
-let stores: RedisLockStore[];
 let services: LockService[];
 let troubles: LockTrouble[];
 
 beforeEach(async () => {
-  stores = [];
   services = [];
   troubles = [];
   server = await RedisServer.start();
   for (let count = 0; count < 4; count++) {
-    const store = new RedisLockStore(sourceOf(server.url));
-    await store.open({ prefix: 'lock', warn: () => undefined });
-    stores.push(store);
+    const store = await opened(new RedisLockStore(sourceOf(server.url)));
     services.push(makeLocks(store, { wait: 15_000, onTrouble: noting(troubles) }));
   }
 });
-afterEach(async () => {
-  await Promise.all(stores.map((store) => store.close()));
-  await server.stop();
-});
+afterEach(() => server.stop());
 
 /** The troubles that the machine did not cause: a stall of a second costs a call its reply. */
 const wrongs = (): LockTrouble[] =>

@@ -8,6 +8,7 @@ import { refusesBy } from '../../lib/redis/server-info';
 import { healthWith } from '../support/health-with';
 import { makeLocks } from '../support/make-locks';
 import { openSwiftly } from '../support/open-swiftly';
+import { closing, opened } from '../support/opened';
 import { RedisServer } from '../support/redis-server';
 import { sourceOf } from '../support/redis-source';
 import { ServerClock } from '../support/server-clock';
@@ -19,31 +20,24 @@ const AHEAD_MS = 1_800_000;
 
 let server: RedisServer;
 let proxy: TcpProxy;
-let stores: RedisLockStore[];
 
 beforeEach(async () => {
-  stores = [];
   server = await RedisServer.start();
   proxy = await TcpProxy.start(server.port);
 });
 afterEach(async () => {
-  await Promise.all(stores.map((store) => store.close()));
   await proxy.stop();
   await server.stop();
 });
 
 async function openLocks(url = proxy.url, options: RedisLockStoreOptions = {}): Promise<LockService> {
-  const store = new RedisLockStore(sourceOf(url), options);
-  stores.push(store);
-  await store.open({ prefix: 'lock', warn: () => undefined });
-  return makeLocks(store);
+  return makeLocks(await opened(new RedisLockStore(sourceOf(url), options)));
 }
 
 /** The locks of a store to which the server has told all that it knows. */
 async function openSwiftLocks(): Promise<LockService> {
   const { store } = await openSwiftly(() => new RedisLockStore(sourceOf(proxy.url)));
-  stores.push(store);
-  return makeLocks(store);
+  return makeLocks(closing(store));
 }
 
 /** The next health of a server that answers: a machine may stall. */
@@ -116,9 +110,7 @@ test('the smallest rights are enough, without +ping and +info too', async () => 
 
 test('a keyPrefix of the client stands before no channel', async () => {
   const client = new Redis({ port: server.port, keyPrefix: 'app:', lazyConnect: true });
-  const store = new RedisLockStore(client);
-  stores.push(store);
-  await store.open({ prefix: 'lock', warn: () => undefined });
+  const store = await opened(new RedisLockStore(client));
   expect(await healthWith(makeLocks(store))).toMatchObject({ status: 'up', hearsTurns: true });
   client.disconnect();
 });
@@ -268,17 +260,16 @@ describe('a clock that is off', () => {
 });
 
 test('a store that was closed does not answer', async () => {
-  const locks = await openLocks();
-  await stores[0]?.close();
+  const store = await opened(new RedisLockStore(sourceOf(proxy.url)));
+  const locks = makeLocks(store);
+  await store.close();
   expect(await locks.operations.health()).toMatchObject({ status: 'degraded', reachable: false });
 });
 
 test('a client that is given keeps its name and password to itself', async () => {
   await server.client.acl('SETUSER', 'locker', 'on', '>topsecret', '~*', '&*', '+@all');
   const client = new Redis(server.port, '127.0.0.1', { username: 'locker', password: 'topsecret' });
-  const store = new RedisLockStore(client);
-  stores.push(store);
-  await store.open({ prefix: 'lock', warn: () => undefined });
+  const store = await opened(new RedisLockStore(client));
   const said = JSON.stringify(await makeLocks(store).operations.health());
   expect(said).not.toMatch(/topsecret|locker|127\.0|\bhost/);
   client.disconnect();

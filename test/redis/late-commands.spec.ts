@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
+import { opened } from '../support/opened';
 import { answered } from '../support/patient';
 import { makeLocks } from '../support/make-locks';
 import { timeOf } from '../support/quickest';
@@ -20,26 +21,20 @@ const LATER_MS = 1_000 + 1_000 + 100;
 
 let server: RedisServer;
 let proxy: TcpProxy;
-let stores: RedisLockStore[];
 let far: LockService;
 let near: LockService;
 
 async function openLocks(url: string): Promise<LockService> {
-  const store = new RedisLockStore(sourceOf(url));
-  await store.open({ prefix: 'lock', warn: () => undefined });
-  stores.push(store);
-  return makeLocks(store);
+  return makeLocks(await opened(new RedisLockStore(sourceOf(url))));
 }
 
 beforeEach(async () => {
-  stores = [];
   server = await RedisServer.start();
   proxy = await TcpProxy.start(server.port);
   far = await openLocks(proxy.url);
   near = await openLocks(server.url);
 });
 afterEach(async () => {
-  await Promise.all(stores.map((store) => store.close()));
   await proxy.stop();
   await server.stop();
 });

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import type { Candidate } from '../../lib/leader/candidate';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { opened } from '../support/opened';
 import { SentinelGroup } from '../support/redis-sentinel';
 import { until } from '../support/until';
 
@@ -11,7 +12,6 @@ const TTL = 4_000;
 
 let group: SentinelGroup;
 let clients: Redis[];
-let stores: RedisLockStore[];
 /** The changes of the candidates, by their names: `'first elected'`. */
 let changes: string[];
 
@@ -22,11 +22,9 @@ afterAll(() => group.stop());
 
 beforeEach(() => {
   clients = [];
-  stores = [];
   changes = [];
 });
 afterEach(async () => {
-  await Promise.all(stores.map((store) => store.close()));
   await group.recover();
   clients.forEach((client) => client.disconnect());
 });
@@ -35,9 +33,7 @@ afterEach(async () => {
 async function stand(name: string, minReplicas: number): Promise<Candidate> {
   const client = group.connect();
   clients.push(client);
-  const store = new RedisLockStore(client, { minReplicas });
-  stores.push(store);
-  await store.open({ prefix: 'lock', warn: () => undefined });
+  const store = await opened(new RedisLockStore(client, { minReplicas }));
   const locks = makeLocks(store, {
     onTrouble: (trouble) => {
       if (trouble.type === 'leader' && trouble.change !== 'standby' && trouble.change !== 'failed') {

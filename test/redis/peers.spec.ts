@@ -4,27 +4,21 @@ import { LockConfigurationError } from '../../lib/core/words/errors';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { opened } from '../support/opened';
 import { RedisServer } from '../support/redis-server';
 import { sourceOf } from '../support/redis-source';
 import { searched } from '../support/searched';
 import { until } from '../support/until';
 
 let server: RedisServer;
-const stores: RedisLockStore[] = [];
 
 beforeAll(async () => {
   server = await RedisServer.start();
 });
-afterEach(async () => {
-  await Promise.all(stores.splice(0).map((store) => store.close()));
-});
 afterAll(() => server.stop());
 
 async function open(source: ConstructorParameters<typeof RedisLockStore>[0] = server.url): Promise<RedisLockStore> {
-  const store = new RedisLockStore(typeof source === 'string' ? sourceOf(source) : source);
-  stores.push(store);
-  await store.open({ prefix: 'lock', warn: () => undefined });
-  return store;
+  return opened(new RedisLockStore(typeof source === 'string' ? sourceOf(source) : source));
 }
 
 async function newService(): Promise<LockService> {

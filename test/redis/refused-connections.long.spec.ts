@@ -12,13 +12,13 @@ import { RedisKeys } from '../../lib/redis/scripts/redis-keys';
 import { warnOfRefusal } from '../../lib/redis/wakeups';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { closing, opened } from '../support/opened';
 import { RedisServer } from '../support/redis-server';
 import { until } from '../support/until';
 import { EventEmitter } from 'node:events';
 
 let server: RedisServer;
 let warnings: string[];
-const opened: RedisLockStore[] = [];
 
 beforeAll(async () => {
   server = await RedisServer.start('--databases', '4', '--busy-reply-threshold', '200');
@@ -27,16 +27,12 @@ beforeEach(() => {
   warnings = [];
 });
 afterEach(async () => {
-  await Promise.all(opened.splice(0).map((store) => store.close()));
   await server.client.flushall();
 });
 afterAll(() => server.stop());
 
 async function open(source: RedisSource): Promise<RedisLockStore> {
-  const store = new RedisLockStore(source);
-  opened.push(store);
-  await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
-  return store;
+  return opened(new RedisLockStore(source), (message) => warnings.push(message));
 }
 
 const user = async (...rules: string[]): Promise<unknown> => server.client.acl('SETUSER', 'locker', ...rules);
@@ -210,7 +206,7 @@ while now() < ends do for i = 1, 1000 do end end`,
       0,
     );
     const store = new RedisLockStore(createClient({ url: server.url }).on('error', () => undefined));
-    opened.push(store);
+    closing(store);
     const opening = store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
     await Promise.all([busy, opening]);
     await until('the subscription', () => hears(store), 20_000);

@@ -2,6 +2,7 @@ import { Redis } from 'ioredis';
 import { LockConfigurationError, type LockError } from '../../lib/core/words/errors';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { makeLocks } from '../support/make-locks';
+import { opened } from '../support/opened';
 import { SentinelGroup } from '../support/redis-sentinel';
 import { refusalOf } from '../support/refusal-of';
 import { until } from '../support/until';
@@ -17,7 +18,6 @@ const SENTINEL_RIGHTS = ['+sentinel|get-master-addr-by-name', '+sentinel|sentine
 let group: SentinelGroup;
 let sentinels: Redis[];
 const clients: Redis[] = [];
-const stores: RedisLockStore[] = [];
 let warnings: string[];
 
 beforeAll(async () => {
@@ -37,7 +37,6 @@ beforeEach(() => {
   warnings = [];
 });
 afterEach(async () => {
-  await Promise.all(stores.splice(0).map((store) => store.close()));
   clients.splice(0).forEach((client) => client.disconnect());
 });
 
@@ -56,10 +55,7 @@ async function connectAs(sentinelRights: readonly string[]): Promise<RedisLockSt
   });
   clients.push(client);
   client.on('error', () => undefined);
-  const store = new RedisLockStore(client);
-  stores.push(store);
-  await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
-  return store;
+  return opened(new RedisLockStore(client), (message) => warnings.push(message));
 }
 
 test.each(SENTINEL_RIGHTS.slice(0, 2))('without %s on the sentinels the start fails with an error that names it', async (right) => {

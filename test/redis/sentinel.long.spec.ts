@@ -14,6 +14,7 @@ import { handOver } from '../support/hand-over';
 import { Load } from '../support/load';
 import { makeLocks } from '../support/make-locks';
 import { noting } from '../support/noting';
+import { opened } from '../support/opened';
 import { SentinelGroup } from '../support/redis-sentinel';
 import { RedisServer } from '../support/redis-server';
 import { TcpProxy } from '../support/tcp-proxy';
@@ -23,7 +24,6 @@ const RECHECK_MS = 300;
 
 let group: SentinelGroup;
 let clients: Redis[];
-let stores: RedisLockStore[];
 let warnings: string[];
 let troubles: LockTrouble[];
 
@@ -34,12 +34,10 @@ afterAll(() => group.stop());
 
 beforeEach(() => {
   clients = [];
-  stores = [];
   warnings = [];
   troubles = [];
 });
 afterEach(async () => {
-  await Promise.all(stores.map((store) => store.close()));
   await group.recover();
   for (const client of clients) {
     // A store leaves the client that it was given alone.
@@ -52,10 +50,7 @@ afterEach(async () => {
 async function openLocks(...how: Parameters<SentinelGroup['connect']>): Promise<LockService> {
   const client = group.connect(...how);
   clients.push(client);
-  const store = new RedisLockStore(client);
-  await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
-  stores.push(store);
-  return makeLocks(store, { onTrouble: noting(troubles) });
+  return makeLocks(await opened(new RedisLockStore(client), (message) => warnings.push(message)), { onTrouble: noting(troubles) });
 }
 
 const lockOf = (key: string): string => `lock:lock:{${key}}`;
@@ -216,9 +211,7 @@ describe('a server that refuses', () => {
     // Half a millisecond for each key that it loads, and a check of its clients after each few of them.
     const slow = ['--key-load-delay', '500', '--loading-process-events-interval-bytes', '1024'];
     server = await RedisServer.start('--dir', folder, '--enable-debug-command', 'yes', ...slow);
-    const store = new RedisLockStore(server.url);
-    await store.open({ prefix: 'lock', warn: (message) => warnings.push(message) });
-    stores.push(store);
+    const store = await opened(new RedisLockStore(server.url), (message) => warnings.push(message));
     locks = makeLocks(store);
   });
   afterEach(() => server.stop());
