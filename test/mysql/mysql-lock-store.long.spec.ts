@@ -111,16 +111,6 @@ describe('what is stored', () => {
     await expect(store.purge({ olderThan: 10 })).rejects.toThrow('MySqlLockStore.purge: olderThan is 10');
   });
 
-  test('a purge leaves the done marks that count: what was released does not come in again', async () => {
-    const store = await open();
-    await makeLocks(store).withLock('k', () => undefined);
-    await server.query(`UPDATE ${LEASE} SET ends = ends - 120000000`);
-    const late = newHold('k');
-    expect(await store.release(late)).toBe(false);
-    expect(await store.purge({ olderThan: '1m' })).toBe(0);
-    expect((await store.acquire(late)).fence).toBeUndefined();
-  });
-
   test('done marks that have run out are taken away, however many there are', async () => {
     const later = globalThis.setTimeout;
     jest
@@ -260,18 +250,6 @@ describe('statements', () => {
     await server.query('SET GLOBAL read_only = 0');
     expect((await store.acquire(newHold('after'))).fence).toBeGreaterThan(0);
     expect(await connected()).not.toContain(first);
-  });
-
-  test('sessions that do not commit by themselves make no difference', async () => {
-    const own = server.pool();
-    own.on('connection', (connection) => connection.query('SET autocommit = 0'));
-    const store = await open(own);
-    for (const key of ['a', 'b']) {
-      const held = await makeLocks(store).acquire(key);
-      expect((await (await open()).inspect(key))?.holds).toBe(1);
-      await held.release();
-      expect(await (await open()).inspect(key)).toBeNull();
-    }
   });
 
   test.each(['START TRANSACTION', 'SET autocommit = 0'])('what is read after %s is what is committed by now', async (begin) => {

@@ -11,7 +11,6 @@ import { patient } from '../support/patient';
 import { connected, PostgresServer } from '../support/postgres-server';
 import { refusalOf } from '../support/refusal-of';
 import { saying } from '../support/saying';
-import { until } from '../support/until';
 
 let server: PostgresServer;
 let store: PostgresLockStore;
@@ -47,70 +46,9 @@ async function enters(at: PostgresLockStore, shares?: Shares): Promise<HoldRecor
   return { ...wanted, fence: fence ?? 0 };
 }
 
-/** The places that a store is notified of. */
-function turnsOf(at: PostgresLockStore): readonly string[] {
-  const turns: string[] = [];
-  at.onTurn({ turn: (_key, name) => turns.push(name), recheck: () => undefined });
-  return turns;
-}
-
 async function waits(at: PostgresLockStore, name: string, shares?: Shares): Promise<void> {
   expect((await at.acquire(hold(shares), { name: `${name}${placeEnd(shares)}` })).fence).toBeUndefined();
 }
-
-test('readers of two processes are in beside each other at one fence, and the writer after them is notified by the last', async () => {
-  const turns = turnsOf(other);
-  const readers = [await enters(store, 'read'), await enters(other, 'read')] as const;
-  expect(readers[1].fence).toBe(readers[0].fence);
-  await waits(other, 'w');
-  expect((await store.acquire(hold('read'))).fence).toBeUndefined();
-  expect(await store.inspect('k')).toMatchObject({ fence: readers[0].fence, holds: 2, shares: 'read', waiters: [expect.anything()] });
-  expect(await store.renew(readers)).toEqual([true, true]);
-  expect([await store.release(readers[0]), await store.release(readers[1])]).toEqual([true, true]);
-  await until('that it was notified', () => turns.length > 0);
-  expect(turns).toEqual(['w']);
-  const { fence } = await other.acquire(hold(), { name: 'w' });
-  expect(fence).toBeGreaterThan(readers[0].fence);
-});
-
-test('all readers that wait for a writer are notified at once, up to the next writer', async () => {
-  const turns = turnsOf(other);
-  const writer = await enters(store);
-  await waits(other, 'a', 'read');
-  await waits(other, 'b', 'read');
-  await waits(other, 'w');
-  await waits(other, 'c', 'read');
-  await store.release(writer);
-  await until('that both were notified', () => turns.length > 1);
-  expect(turns).toEqual(['aR', 'bR']);
-});
-
-test('permits are granted up to the smallest count, and each that is given back wakes one', async () => {
-  const turns = turnsOf(other);
-  const permits = [await enters(store, 3), await enters(other, 2)] as const;
-  await waits(other, 'a', 3);
-  await waits(other, 'b', 3);
-  expect(await other.inspect('k')).toMatchObject({ holds: 2, shares: 2 });
-  await store.release(permits[0]);
-  await until('that one was notified', () => turns.length > 0);
-  expect(turns).toEqual(['aP3']);
-  expect(await store.release(permits[0])).toBe(true);
-  expect((await other.acquire(hold(3), { name: 'aP3' })).fence).toBe(permits[1].fence);
-  expect(turns).toEqual(['aP3']);
-});
-
-test('a semaphore is no lock, and a lock is no semaphore, for as long as somebody is in', async () => {
-  const permit = await enters(store, 2);
-  for (const shares of [undefined, 'read'] as const) {
-    const refusal = await refusalOf(() => other.acquire(hold(shares), { name: `p${placeEnd(shares)}` }));
-    expect(refusal).toBeInstanceOf(LockConfigurationError);
-    expect((refusal as LockConfigurationError).detail).toContain('Key "k" is a semaphore now, and was asked for as a lock.');
-  }
-  await store.release(permit);
-  await enters(store);
-  await expect(other.acquire(hold(2))).rejects.toThrow(saying('Key "k" is a lock now, and was asked for as a semaphore.'));
-  expect((await store.inspect('k'))?.waiters).toEqual([]);
-});
 
 test('acquires and releases of one turn of the event loop are carried out together, whatever they want', async () => {
   const keys = ['a', 'b', 'c', 'a', 'b', 'c'];
@@ -136,20 +74,6 @@ test('a ticket of a reader lets as many holds in as a lock may have, and no more
   await expect(other.join({ ...guest, id: 'one more' })).rejects.toThrow(saying(`${MOST_HOLDS} holds are in it already`));
   expect(await other.join(guest)).toBe(true);
   expect((await other.acquire(hold('read'))).fence).toBeUndefined();
-});
-
-test('a forced release takes all out that share a key, and tells each process', async () => {
-  const forced: string[] = [];
-  store.onForced((key) => forced.push(`store ${key}`));
-  other.onForced((key) => forced.push(`other ${key}`));
-  const { fence } = await enters(store, 2);
-  await enters(other, 2);
-  expect(await store.forceRelease('k', fence - 1)).toBe(false);
-  expect(await store.forceRelease('k', fence)).toBe(true);
-  await until('that both were told', () => forced.length > 1);
-  expect(forced.toSorted()).toEqual(['other k', 'store k']);
-  expect(await store.inspect('k')).toBeNull();
-  await enters(store);
 });
 
 test('a search finds keys that are shared, and none that is only reserved', async () => {

@@ -3,7 +3,6 @@ import { RedisLockStore } from '../../lib/redis/redis-lock-store';
 import { newHold } from '../support/new-hold';
 import { RedisServer } from '../support/redis-server';
 import { sourceOf } from '../support/redis-source';
-import { until } from '../support/until';
 
 const PERMITS = 1_000;
 
@@ -47,18 +46,6 @@ test('a release takes out the hold of its owner alone, and once, where nobody qu
   expect((await store.operator.inspect('alone'))?.holds).toBe(1);
   expect(await store.release(longer)).toBe(true);
   expect(await expiryOf('alone')).toBe(0);
-});
-
-test('a hold that asks again after its lease was over is in again, beside those who stayed', async () => {
-  const [longer] = await twoOf('again');
-  const hold = newHold('again', { shares: 5, ttlMs: 1_000 });
-  const holds = async (): Promise<number | undefined> => (await store.operator.inspect('again'))?.holds;
-  expect((await store.acquire(hold)).fence).toBeGreaterThan(0);
-  await until('the end of its lease', async () => (await holds()) === 2);
-  expect((await store.acquire({ ...hold, ttlMs: 60_000 })).fence).toBeGreaterThan(0);
-  expect(await holds()).toBe(3);
-  expect(await store.release({ ...hold, unanswered: false })).toBe(true);
-  expect(await store.release(longer)).toBe(true);
 });
 
 const newPermit = (key: string, permits = PERMITS): HoldRecord => newHold(key, { shares: permits, ttlMs: 600_000, limitMs: 60_000 });
