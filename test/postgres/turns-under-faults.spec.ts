@@ -12,7 +12,7 @@ import { isOfSlowness } from '../support/no-warning';
 import { PgBouncer } from '../support/pgbouncer';
 import { patient } from '../support/patient';
 import { connected, PostgresServer } from '../support/postgres-server';
-import { quickest } from '../support/quickest';
+import { quickest, timeOf } from '../support/quickest';
 import { TcpProxy } from '../support/tcp-proxy';
 import { until } from '../support/until';
 import { newHold } from '../support/new-hold';
@@ -72,12 +72,6 @@ async function queueAbsent(...names: string[]): Promise<void> {
   for (const name of names) {
     await store.acquire(newHold('k', { owner: name, id: name, by: 'absent' }), { name });
   }
-}
-
-async function timeOf(call: Promise<unknown>): Promise<number> {
-  const startedAt = performance.now();
-  await call;
-  return performance.now() - startedAt;
 }
 
 /** The time from the release to the grant of the waiter, in milliseconds. */

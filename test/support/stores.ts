@@ -228,15 +228,16 @@ function postgresPlace(pools: PostgresPool | PostgresPool[], server?: PostgresSe
     ),
     manyKeys: 300,
     handOvers: 2_000,
-    ...(server && { servers: postgresServers(server) }),
+    ...(server && { servers: durable(server, () => server.terminateBackends()) }),
   };
 }
 
-function postgresServers(server: PostgresServer): StoreServers {
+/** A server that keeps its locks on disk. */
+function durable(server: PostgresServer | MySqlServer, cut: () => Promise<unknown>): StoreServers {
   return {
     keepLocks: true,
     async cut() {
-      await server.terminateBackends();
+      await cut();
     },
     async stall(ms) {
       server.pause();
@@ -265,22 +266,7 @@ function mysqlPlace(pool: MySqlPool, server: MySqlServer, options: MySqlLockStor
     ),
     manyKeys: 300,
     handOvers: 2_000,
-    servers: {
-      keepLocks: true,
-      async cut() {
-        await server.endConnections();
-      },
-      async stall(ms) {
-        server.pause();
-        await sleep(ms);
-        server.resume();
-      },
-      async restart(ms) {
-        await server.kill();
-        await sleep(ms);
-        await server.start();
-      },
-    },
+    servers: durable(server, () => server.endConnections()),
   };
 }
 
