@@ -8,9 +8,9 @@ import { callsOf } from './properties/calls.js';
 import { crowds, relays } from './properties/crowds.js';
 import { PLAYED } from './pairs.js';
 import { Meetings } from './properties/features.js';
-import type { Scenario } from './properties/scenario.js';
+import { play } from './properties/played-world.js';
 import { together } from './properties/together.js';
-import { makeSlots, World, type Slot } from './properties/world.js';
+import { makeSlots, World } from './properties/world.js';
 
 /** A slow machine plays as many as a quick one: a seed means the same scenarios everywhere. */
 const LONGEST_MS = 900_000;
@@ -19,17 +19,6 @@ const LONGEST_MS = 900_000;
  * with both, the shrunk scenario is played again at once.
  */
 const { MODEL_RUNS, MODEL_PATH } = process.env;
-
-/** Runs a scenario; a second time, for what led to it, where it goes wrong. */
-async function play(slots: readonly Slot[], scenario: Scenario, meetings: Meetings): Promise<void> {
-  try {
-    await new World(slots, scenario, undefined, meetings).run();
-  } catch (error) {
-    const trace: string[] = [];
-    await new World(slots, scenario, trace).run().catch(() => undefined);
-    throw new Error(`${String(error)}\n${trace.slice(-100).join('\n')}`, { cause: error });
-  }
-}
 
 describe('the core', () => {
   afterAll(() => stop());
@@ -47,7 +36,7 @@ describe('the core', () => {
       const meetings = new Meetings();
       const numRuns = Number(MODEL_RUNS ?? count);
       await fc.assert(
-        fc.asyncProperty(scenarios, (scenario) => play(slots, scenario, meetings)),
+        fc.asyncProperty(scenarios, (scenario) => play((trace) => new World(slots, scenario, trace, trace ? undefined : meetings))),
         { seed: SEED, numRuns, ...(MODEL_PATH && { path: MODEL_PATH }) },
       );
       process.stdout.write(`${numRuns} scenarios of MODEL_SEED=${SEED}.\n`);

@@ -4,6 +4,7 @@ import { stop } from 'esbuild';
 import * as fc from 'fast-check';
 import { SEED } from '../support/random.js';
 import { buildLibrary } from './properties/library.js';
+import { play } from './properties/played-world.js';
 import { makeSlots } from './properties/world.js';
 import { DEFECTS } from './sharing/defects.js';
 import { sharing } from './sharing/scenario.js';
@@ -18,15 +19,7 @@ describe('core with readers and permits', () => {
 
   test('keeps its promises whatever the network, the clocks and the callers do', async () => {
     const slots = makeSlots(await buildLibrary());
-    const property = fc.asyncProperty(sharing, async (scenario) => {
-      try {
-        await new SharingWorld(slots, scenario).run();
-      } catch (error) {
-        const trace: string[] = [];
-        await new SharingWorld(slots, scenario, trace).run().catch(() => undefined);
-        throw new Error(`${String(error)}\n${trace.slice(-100).join('\n')}`, { cause: error });
-      }
-    });
+    const property = fc.asyncProperty(sharing, (scenario) => play((trace) => new SharingWorld(slots, scenario, trace)));
     await fc.assert(property, { seed: SEED, numRuns: Number(MODEL_RUNS ?? 250), ...(MODEL_PATH && { path: MODEL_PATH }) });
   }, 240_000);
 

@@ -80,8 +80,12 @@ export type Action =
   | { readonly do: 'pause' | 'cut off'; readonly ms: number }
   | { readonly do: 'subscriber breaks'; readonly countedMs: number; readonly noticedMs: number }
   | { readonly do: 'sleep'; readonly ms: number; readonly refusedMs: number }
-  | { readonly do: 'wall clock jumps' | 'clock of the store jumps'; readonly ms: number }
+  | { readonly do: 'wall clock jumps'; readonly ms: number }
+  | { readonly do: 'clock of the store jumps'; readonly ms: number }
   | { readonly do: 'force'; readonly key: string };
+
+/** Happens to processes of every world. */
+export type Accident = Extract<Action, { do: 'crash' | 'pause' | 'cut off' | 'subscriber breaks' | 'wall clock jumps' }>;
 
 export interface ProcessScript {
   /** How fast its clock runs. */

@@ -1,30 +1,19 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { setImmediate } from 'node:timers/promises';
 import type { HoldRecord } from '../../../lib/core/seam/lock-store.js';
 import { LOCK_CHANNEL, type LockEvent } from '../../../lib/core/words/lock-event.js';
 import type { LockTable } from '../../../lib/kit/lock-table.js';
-import { CLAIM_MS, QUEUE_MS } from '../../../lib/kit/protocol.js';
+import { QUEUE_MS } from '../../../lib/kit/protocol.js';
 import { Random } from '../../support/random.js';
-import { Faults } from './faults.js';
 import { Leases } from './leases.js';
 import type { Library, LoadLibrary } from './library.js';
 import { Candidate } from './candidate.js';
 import { featuresOf, type Meetings } from './features.js';
 import { LockedCall, type Ticket } from './locked-call.js';
 import { NOWHERE, playSteps, type Place } from './play-steps.js';
+import { PlayedWorld } from './played-world.js';
 import { Process, surroundingsOf } from './process.js';
-import { watchRejections } from '../../support/watch-rejections.js';
-import { FOR_EVER_MS, KEYS, LONGEST_TTL_MS, MOST_PROCESSES, type Action, type Call, type Scenario, type TicketOf } from './scenario.js';
+import { KEYS, LONGEST_TTL_MS, MOST_PROCESSES, type Action, type Call, type Scenario, type TicketOf } from './scenario.js';
 import { Server } from './server.js';
-import { Timeline } from './timeline.js';
-
-/**
- * How long it takes until nothing is left of a process that went: its lease, a claim window, and the pause before a
- * renewal or release.
- */
-const REST_MS = LONGEST_TTL_MS + CLAIM_MS + 1_500;
-/** The most that core waits for a command: the longest limit, what it waits beyond that, and its own grain. */
-const LONGEST_COMMAND_MS = 1_000 + 100 + 100;
 
 /** How long what a process has sent is on its way at most where no fault happens, in milliseconds. */
 const LAST_MS = 10;
@@ -51,98 +40,39 @@ export function makeSlots(load: LoadLibrary): Slot[] {
 }
 
 /** One run of a scenario. */
-export class World {
-  readonly timeline = new Timeline();
-  readonly faults = new Faults();
+export class World extends PlayedWorld<Action> {
   readonly leases = new Leases(this);
-  /** The chance of networks. */
-  readonly random: Random;
   readonly server: Server;
   readonly Table: typeof LockTable;
   /** Calls whose body runs. */
   readonly inside = new Set<LockedCall>();
   /** Calls whose body has ended, while their transaction keeps their locks. */
   readonly kept = new Set<LockedCall>();
-  readonly #slots: readonly Slot[];
-  readonly #processes: Process[] = [];
   readonly #calls = new Map<string, LockedCall>();
   readonly #pending = new Set<LockedCall>();
-  /** The other work that goes on in processes. */
-  readonly #followed = new Map<Promise<void>, Process>();
   readonly #ended: LockedCall[] = [];
   readonly #tickets: Ticket[] = [];
   readonly #fences = new Set<string>();
-  #isHealed = false;
-  #failure: string | undefined;
 
   constructor(
     slots: readonly Slot[],
-    readonly scenario: Scenario,
-    readonly trace?: string[],
+    scenario: Scenario,
+    trace?: string[],
     readonly meetings?: Meetings,
   ) {
-    this.#slots = slots.slice(0, scenario.processes.length);
-    this.random = new Random(scenario.seed - 1);
+    super(slots, scenario, trace);
     this.Table = (slots[0] as Slot).library.LockTable;
     this.server = new Server(this);
-    this.#slots.forEach((slot, index) => {
-      slot.random = new Random(scenario.seed + index);
-      this.#start(index);
-    });
+    this.begin();
   }
 
-  get now(): number {
-    return this.timeline.now;
-  }
-
-  /** How long a command may take until core takes its outcome for unknown, in milliseconds. */
-  get commandLimitMs(): number {
-    return Math.min(this.scenario.commandTimeoutMs, LONGEST_COMMAND_MS);
-  }
-
-  /** From here on, every command and message arrives. */
-  get isHealed(): boolean {
-    return this.#isHealed;
-  }
-
-  /** Throws what went wrong. */
-  async run(): Promise<void> {
-    const unwatch = watchRejections((reason) => this.fail(`A rejection was unhandled: ${String(reason)}`));
-    // Stacks take a third of the time, and nobody reads them here.
-    const { stackTraceLimit } = Error;
-    Error.stackTraceLimit = 0;
+  override async run(): Promise<void> {
     subscribe(LOCK_CHANNEL, this.#listener);
     try {
-      await this.#run();
+      await super.run();
     } finally {
       unsubscribe(LOCK_CHANNEL, this.#listener);
-      Error.stackTraceLimit = stackTraceLimit;
-      unwatch();
     }
-  }
-
-  async #run(): Promise<void> {
-    let at = 0;
-    for (const { afterMs, process, action } of this.scenario.actions) {
-      at += afterMs;
-      this.timeline.after(at, () => this.#act(process % this.#slots.length, action));
-    }
-    this.timeline.after(at + 1, () => undefined);
-    await this.#until(() => this.now > at && this.#isQuiet);
-    this.#isHealed = true;
-    await this.#rest();
-    for (const key of KEYS) {
-      for (const { running } of this.#slots) {
-        await (running?.isClosing ? undefined : this.#probe(running as Process, key));
-      }
-    }
-    await this.#rest();
-    for (const key of KEYS) {
-      if (this.server.inspect(key)) {
-        this.fail(`"${key}" is still locked, though everybody has left.`);
-      }
-    }
-    this.#throw();
   }
 
   /** Listens to the events of calls that have a lock. */
@@ -152,25 +82,6 @@ export class World {
       this.leases.began(event.by, event.key, event.fence);
     }
   };
-
-  note(text: () => string): void {
-    this.trace?.push(`${this.now.toFixed(1)} ${text()}`);
-  }
-
-  fail(what: string): void {
-    this.note(() => what);
-    this.#failure ??= what;
-  }
-
-  /** Runs what may show a failure in the middle of something that cannot throw it. */
-  attempt<R>(execute: () => R): { readonly result: R } | undefined {
-    try {
-      return { result: execute() };
-    } catch (error) {
-      this.fail(String(error));
-      return undefined;
-    }
-  }
 
   /** A new name, or that of a candidate, which means its newest term. */
   name(call: LockedCall, name = `call-${this.#calls.size}`): string {
@@ -195,16 +106,6 @@ export class World {
     this.inside.delete(call);
     this.#ended.push(call);
     this.#extendHolders(call);
-  }
-
-  /** Something goes on that is in no call. */
-  follow(process: Process, work: Promise<void>): void {
-    this.#followed.set(work, process);
-    const end = (): void => void this.#followed.delete(work);
-    work.then(end, (error: unknown) => {
-      end();
-      this.fail(`Code outside of calls failed: ${String(error)}`);
-    });
   }
 
   keeps(call: LockedCall): void {
@@ -272,23 +173,16 @@ export class World {
     return earliest;
   }
 
-  get #isQuiet(): boolean {
-    // A call may also have been held back by a pause.
-    const isPaused = this.#processes.some(({ isAlive, pausedUntil }) => isAlive && pausedUntil >= this.now);
-    const isOver = (process: Process): boolean => !process.isAlive;
-    return !isPaused && [...this.#pending].every(({ process }) => isOver(process)) && [...this.#followed.values()].every(isOver);
+  protected calling(): readonly Process[] {
+    return [...this.#pending].map(({ process }) => process);
   }
 
-  #start(index: number): void {
-    const slot = this.#slots[index] as Slot;
-    const script = this.scenario.processes[index % this.scenario.processes.length];
-    const id = `p${index}.${this.#processes.length}`;
-    slot.running = new Process(this, id, slot.library, script ?? { rate: 1, fates: [], messages: [], loggerMs: 0 });
-    this.#processes.push(slot.running);
+  protected whoIsLeft(): string {
+    return [...this.#pending].map(({ by }) => by).join();
   }
 
-  #act(index: number, action: Action): void {
-    const process = this.#slots[index]?.running as Process;
+  protected act(index: number, action: Action): void {
+    const process = this.slots[index]?.running as Process;
     this.note(() => `${process.id}: ${JSON.stringify({ ...action, call: undefined })}`);
     switch (action.do) {
       case 'call':
@@ -299,24 +193,8 @@ export class World {
         return process.handle(() => process.isClosing || this.follow(process, new Candidate(process, action.lead).run()));
       case 'shutdown':
         return process.handle(() => process.isClosing || this.follow(process, this.#shutdown(process)));
-      case 'crash':
-        this.faults.happened(this.now);
-        process.crash(action.countedMs);
-        this.#forget(process);
-        return this.#start(index);
-      case 'pause':
-        return process.pause(action.ms);
       case 'sleep':
         return process.sleepThrough(action.ms, action.refusedMs);
-      case 'cut off':
-        return process.wire.connection.cutOff(action.ms);
-      case 'subscriber breaks':
-        this.faults.happened(this.now);
-        return process.wire.subscriber.break(action.countedMs, action.noticedMs);
-      case 'wall clock jumps':
-        // A grant on its way is not trusted then.
-        this.faults.happened(this.now);
-        return process.clock.setWall(action.ms);
       case 'clock of the store jumps':
         this.faults.happened(this.now);
         return this.server.jump(action.ms);
@@ -324,10 +202,12 @@ export class World {
         return this.server.flush();
       case 'restart':
         this.server.flush();
-        return this.#processes.forEach(({ wire }) => wire.subscriber.break(0, 1));
+        return this.processes.forEach(({ wire }) => wire.subscriber.break(0, 1));
       case 'force':
         this.#featuring(featuresOf('forced release'), ({ call }) => call.keys.includes(action.key));
         return this.server.force(action.key);
+      default:
+        return this.happen(index, action);
     }
   }
 
@@ -355,7 +235,7 @@ export class World {
     }
   }
 
-  #forget(process: Process): void {
+  protected override forget(process: Process): void {
     for (const call of this.inside) {
       if (call.process === process) {
         this.inside.delete(call);
@@ -368,20 +248,7 @@ export class World {
     }
   }
 
-  async #until(isDone: () => boolean): Promise<void> {
-    for (;;) {
-      await setImmediate();
-      this.#check();
-      if (isDone()) {
-        return;
-      }
-      if (!this.timeline.runNext(FOR_EVER_MS)) {
-        throw new Error(`A call never ended: ${[...this.#pending].map(({ by }) => by).join()}.`);
-      }
-    }
-  }
-
-  #check(): void {
+  protected check(): void {
     this.server.look();
     this.leases.check(this.inside, this.kept);
     this.#checkOrphans();
@@ -390,7 +257,6 @@ export class World {
         this.fail(`${call.by} was aborted, and goes on.`);
       }
     }
-    this.#throw();
   }
 
   /**
@@ -418,43 +284,25 @@ export class World {
     }
   }
 
-  #throw(): void {
-    if (this.#failure !== undefined) {
-      throw new Error(this.#failure);
-    }
-  }
-
-  /** Nothing happens for so long that nothing may be left to do. */
-  async #rest(): Promise<void> {
-    const endOfRest = (): number => Math.max(...this.#slots.map(({ running }) => running?.disturbedUntil ?? 0)) + REST_MS;
-    // A logger that works meanwhile disturbs the rest.
-    for (let end = this.now + REST_MS; end > this.now; end = endOfRest()) {
-      const until = Math.max(end, endOfRest());
-      this.timeline.after(until - this.now + 1, () => undefined);
-      await this.#until(() => this.now >= until);
-    }
-    for (const { running } of this.#slots) {
-      if (running && running.timers.size > 0) {
-        throw new Error(`${running.id} has ${running.timers.size} timers, though it has nothing to do.`);
+  protected async probe(): Promise<void> {
+    for (const key of KEYS) {
+      for (const { running } of this.slots) {
+        if (running && !running.isClosing) {
+          const probed = running.service.acquire(key, { ttl: 200, wait: QUEUE_MS, by: 'probe' });
+          await this.expectHad(
+            key,
+            probed.then((lock) => lock.release()),
+          );
+        }
       }
     }
   }
 
-  /**
-   * A process has the key in turn with the places that were left behind: their processes are dead, or were not heard.
-   */
-  async #probe(process: Process, key: string): Promise<void> {
-    let outcome: unknown;
-    process.service
-      .acquire(key, { ttl: 200, wait: QUEUE_MS, by: 'probe' })
-      .then((lock) => lock.release())
-      .then(
-        () => (outcome = 'had'),
-        (error: unknown) => (outcome = error),
-      );
-    await this.#until(() => outcome !== undefined);
-    if (outcome !== 'had') {
-      throw new Error(`"${key}" cannot be had at the end: ${String(outcome)}`);
+  protected checkEnd(): void {
+    for (const key of KEYS) {
+      if (this.server.inspect(key)) {
+        this.fail(`"${key}" is still locked, though everybody has left.`);
+      }
     }
   }
 }

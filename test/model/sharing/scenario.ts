@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import type { Want } from '../../explorer/scope.js';
 import { fateOf, messages, mostly, ms, rate } from '../properties/arbitraries.js';
-import { FOR_EVER_MS, LONGEST_TTL_MS, type Action, type Fate, type Scenario } from '../properties/scenario.js';
+import { FOR_EVER_MS, LONGEST_TTL_MS, type Accident, type Fate, type Scenario } from '../properties/scenario.js';
 
 /** One call that wants the key, and what its body does. */
 export interface SharedCall {
@@ -15,14 +15,11 @@ export interface SharedCall {
   readonly nested: 'read' | 'write' | undefined;
 }
 
-export type SharedAction =
-  { readonly do: 'calls'; readonly calls: readonly SharedCall[] } | Extract<Action, { do: 'crash' | 'pause' | 'cut off' }>;
-
-type Accident = Extract<Action, { do: 'subscriber breaks' }> | { readonly do: 'wall clock jumps'; readonly ms: number };
+export type SharedAction = { readonly do: 'calls'; readonly calls: readonly SharedCall[] } | Accident;
 
 /** Some processes that share one key. The explorer has the faults of the server, such as its clock that is set. */
 export interface SharingScenario extends Omit<Scenario, 'actions'> {
-  readonly actions: readonly { readonly afterMs: number; readonly process: number; readonly action: SharedAction | Accident }[];
+  readonly actions: readonly { readonly afterMs: number; readonly process: number; readonly action: SharedAction }[];
 }
 
 const accident = fc.oneof(
@@ -31,7 +28,7 @@ const accident = fc.oneof(
   fc.record({ do: fc.constant('crash'), countedMs: fc.constantFrom(0, 15_000) }),
   fc.record({ do: fc.constant('subscriber breaks'), countedMs: fc.constantFrom(0, 15_000), noticedMs: fc.constantFrom(1, 8_000) }),
   fc.record({ do: fc.constant('wall clock jumps'), ms: fc.integer({ min: -3_000, max: 3_000 }) }),
-) as fc.Arbitrary<SharedAction | Accident>;
+) as fc.Arbitrary<SharedAction>;
 
 const callOf = (wants: readonly Want[]): fc.Arbitrary<SharedCall> =>
   fc.record({
@@ -76,7 +73,7 @@ export const sharing: fc.Arbitrary<SharingScenario> = fc
               arbitrary: fc.record({ do: fc.constant('calls'), calls: fc.array(callOf(wants), { minLength: 1, maxLength: 4 }) }),
             },
             ...(isCalm ? [] : [{ weight: 2, arbitrary: accident }]),
-          ) as fc.Arbitrary<SharedAction | Accident>,
+          ) as fc.Arbitrary<SharedAction>,
         }),
         { minLength: 2, maxLength: 14, size: 'max' },
       ),
