@@ -46,38 +46,32 @@ const DEFECTS_OF_TABLE_ONLY: readonly DefectInScope[] = [
     defect: 'a turn that is given up is not handed over',
     scope: 'trio',
     edits: [
-      {
-        file: FILE,
-        from: '(state.dequeue(name) ? state.shared !== undefined : state.unreserve(name))',
-        to: '(state.dequeue(name) ? state.shared !== undefined : state.unreserve(name) && false)',
-      },
+      [
+        FILE,
+        '(state.dequeue(name) ? state.shared !== undefined : state.unreserve(name))',
+        '(state.dequeue(name) ? state.shared !== undefined : state.unreserve(name) && false)',
+      ],
     ],
   },
   {
     defect: 'a release frees the lock although another hold is in it',
     scope: 'tickets',
-    edits: [
-      {
-        file: FILE,
-        from: 'const last = answer && (hold.shares !== undefined || state.grant?.holds.size === 0);',
-        to: 'const last = answer;',
-      },
-    ],
+    edits: [[FILE, 'const last = answer && (hold.shares !== undefined || state.grant?.holds.size === 0);', 'const last = answer;']],
   },
   {
     defect: 'a hold joins after its own release',
     scope: 'tickets',
-    edits: [{ file: FILE, from: 'grant.fence !== hold.fence || this.#done.get(hold.id) !== undefined', to: 'grant.fence !== hold.fence' }],
+    edits: [[FILE, 'grant.fence !== hold.fence || this.#done.get(hold.id) !== undefined', 'grant.fence !== hold.fence']],
   },
   {
     defect: 'a ticket enters the lock of the owner after',
     scope: 'guests',
-    edits: [{ file: FILE, from: 'grant?.owner !== hold.owner || grant.fence !== hold.fence', to: '!grant' }],
+    edits: [[FILE, 'grant?.owner !== hold.owner || grant.fence !== hold.fence', '!grant']],
   },
   {
     defect: 'an exchange overtakes although its lock was gone',
     scope: 'turns',
-    edits: [{ file: FILE, from: 'const mayGrant = last && mayOvertake', to: 'const mayGrant = mayOvertake' }],
+    edits: [[FILE, 'const mayGrant = last && mayOvertake', 'const mayGrant = mayOvertake']],
   },
 ];
 

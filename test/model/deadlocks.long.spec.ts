@@ -65,45 +65,39 @@ describe('the search of deadlocks', () => {
 
   const FILE = 'lib/operate/peers/deadlock-search.ts';
 
-  test.each([
+  test.each<{ defect: string; finding: RegExp; edits: readonly Edit[]; first?: number }>([
     {
       defect: 'a cycle is proven neither by a second lap nor by the store',
       // About one history in several thousand shows it.
       first: 100_001,
       finding: /never such a cycle/,
       edits: [
-        { file: FILE, from: 'probe.lap === 1', to: 'probe.lap === 0' },
-        { file: FILE, from: 'probe.lap === 2 && yielding', to: 'probe.lap === 1 && yielding' },
-        { file: FILE, from: 'probe.lap === 2)', to: 'probe.lap === 1)' },
-        { file: FILE, from: 'lap > 1 &&', to: 'lap > 3 &&' },
-        { file: FILE, from: '!isReal || ', to: '' },
+        [FILE, 'probe.lap === 1', 'probe.lap === 0'],
+        [FILE, 'probe.lap === 2 && yielding', 'probe.lap === 1 && yielding'],
+        [FILE, 'probe.lap === 2)', 'probe.lap === 1)'],
+        [FILE, 'lap > 1 &&', 'lap > 3 &&'],
+        [FILE, '!isReal || ', ''],
       ],
     },
     {
       defect: 'each call of a cycle gives way',
       finding: /Two calls of one cycle|did not get its lock last/,
-      edits: [{ file: FILE, from: 'yielding(cycle).wait === probe.origin', to: 'cycle.length > 0' }],
+      edits: [[FILE, 'yielding(cycle).wait === probe.origin', 'cycle.length > 0']],
     },
     {
       defect: 'a cycle is looked for once only',
       finding: /ended with 'busy'/,
-      edits: [
-        {
-          file: FILE,
-          from: 'this.#due.set(acquisition, this.#next());\n      void',
-          to: 'this.#due.set(acquisition, Infinity);\n      void',
-        },
-      ],
+      edits: [[FILE, 'this.#due.set(acquisition, this.#next());\n      void', 'this.#due.set(acquisition, Infinity);\n      void']],
     },
     {
       defect: 'the call that got its lock first gives way',
       finding: /did not get its lock last/,
-      edits: [{ file: 'lib/operate/peers/probe-message.ts', from: 'step.fence > last.fence', to: 'step.fence < last.fence' }],
+      edits: [['lib/operate/peers/probe-message.ts', 'step.fence > last.fence', 'step.fence < last.fence']],
     },
     {
       defect: 'a call that is to give way while it asks the store waits on',
       finding: /ms to find the cycle|ended with 'busy'/,
-      edits: [{ file: 'lib/core/entering/waiters.ts', from: 'if (acquisition.withdrawn) {', to: 'if (false) {' }],
+      edits: [['lib/core/entering/waiters.ts', 'if (acquisition.withdrawn) {', 'if (false) {']],
     },
   ])(
     'is not right where $defect',

@@ -14,16 +14,12 @@ const MOST_RUNS = 300;
 
 const MEMBERS = 'lib/quorum/members';
 const DEFECTS: Readonly<Record<string, Edit>> = {
-  'a server that does not count renews a lock': {
-    file: 'lib/quorum/renewing.ts',
-    from: 'if (!counts) {',
-    to: 'if (false) {',
-  },
-  'a server that remembers that it counts does so, whatever others say': {
-    file: `${MEMBERS}/standing.ts`,
-    from: 'there.every((other) => hasPlace(other, overview))',
-    to: 'true',
-  },
+  'a server that does not count renews a lock': ['lib/quorum/renewing.ts', 'if (!counts) {', 'if (false) {'],
+  'a server that remembers that it counts does so, whatever others say': [
+    `${MEMBERS}/standing.ts`,
+    'there.every((other) => hasPlace(other, overview))',
+    'true',
+  ],
 };
 /** Those under which defects show soonest. */
 const HARSH: Conditions = {
@@ -150,21 +146,17 @@ describe('a process that starts with another list hears of the one that has the 
     {
       when: 'though that one stands still at any moment after a renewal',
       histories: [0, 1_500, 3_000, 4_500].map((standsAfterMs) => ({ standsAfterMs })),
-      defect: {
-        file: `${MEMBERS}/report-times.ts`,
-        from: 'return 2 * recentMs(longestLeaseMs) + longestLeaseMs;',
-        to: 'return longestLeaseMs;',
-      },
+      defect: [`${MEMBERS}/report-times.ts`, 'return 2 * recentMs(longestLeaseMs) + longestLeaseMs;', 'return longestLeaseMs;'],
     },
     {
       when: 'though the server that knows of it answers later than the others',
       histories: [{ slowMs: 500 }],
-      defect: { file: `${MEMBERS}/membership.ts`, from: 'const OTHERS_MS = 2_000;', to: 'const OTHERS_MS = 0;' },
+      defect: [`${MEMBERS}/membership.ts`, 'const OTHERS_MS = 2_000;', 'const OTHERS_MS = 0;'],
     },
     {
       when: 'though it stands still until a moment before that server answers',
       histories: [500, 700, 900].map((lateAfterMs) => ({ lateAfterMs })),
-      defect: { file: `${MEMBERS}/membership.ts`, from: 'const MOST_STILL_MS = 1_500;', to: 'const MOST_STILL_MS = Infinity;' },
+      defect: [`${MEMBERS}/membership.ts`, 'const MOST_STILL_MS = 1_500;', 'const MOST_STILL_MS = Infinity;'],
     },
   ])(
     '$when, but for a defect',
@@ -214,10 +206,7 @@ async function waitsWithoutWitness(load: LoadLibrary, isEmpty: boolean, isThere:
 
 test('what only a server that is lost could tell is waited for, but for a defect', async () => {
   const from = "return inMs > 0 ? { why: 'unheard', inMs } : { counts: 'again' };";
-  const [load, defective] = [
-    await buildQuorum(),
-    await buildQuorum([{ file: `${MEMBERS}/standing.ts`, from, to: "return { counts: 'again' };" }]),
-  ];
+  const [load, defective] = [await buildQuorum(), await buildQuorum([[`${MEMBERS}/standing.ts`, from, "return { counts: 'again' };"]])];
   const playAll = (library: LoadLibrary): Promise<boolean[]> =>
     Promise.all([false, true].flatMap((isEmpty) => [false, true].map((isThere) => waitsWithoutWitness(library, isEmpty, isThere))));
   expect(await playAll(load)).not.toContain(false);
@@ -257,7 +246,7 @@ async function waitsAfterPause(load: LoadLibrary): Promise<boolean> {
 }
 
 test('silence counts only while the process runs, but for a defect', async () => {
-  const edit = { file: `${MEMBERS}/membership.ts`, from: 'Math.min(member.silentMs, ranMs)', to: 'member.silentMs' };
+  const edit: Edit = [`${MEMBERS}/membership.ts`, 'Math.min(member.silentMs, ranMs)', 'member.silentMs'];
   expect(await waitsAfterPause(await buildQuorum())).toBe(true);
   expect(await waitsAfterPause(await buildQuorum([edit]))).toBe(false);
 }, 600_000);
@@ -295,7 +284,7 @@ async function overtakesAsleep(load: LoadLibrary): Promise<boolean> {
 
 test('a process whose machine slept while the list was changed does not count what it counted before, but for a defect', async () => {
   const from = 'this.#counts &&= serverMs < this.#countsUntil;';
-  const [load, defective] = [await buildQuorum(), await buildQuorum([{ file: `${MEMBERS}/session.ts`, from, to: '' }])];
+  const [load, defective] = [await buildQuorum(), await buildQuorum([[`${MEMBERS}/session.ts`, from, '']])];
   expect(await overtakesAsleep(load)).toBe(false);
   expect(await overtakesAsleep(defective)).toBe(true);
 }, 600_000);

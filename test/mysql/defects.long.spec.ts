@@ -4,21 +4,18 @@ import { TIDY } from '../../lib/mysql/procedures/upkeep';
 import { withRowLock } from '../../lib/mysql/row-lock/row-lock';
 import { rowLockSql } from '../../lib/mysql/row-lock/row-lock-table';
 import { procedureName } from '../../lib/mysql/schema';
-import { loadWith } from '../support/defective';
+import { loadWith, type Edit } from '../support/defective';
 import { DATABASE, MySqlServer } from '../support/mysql-server';
 import { TIDIED, tidiedAfterStep } from '../stores/tidied-after-step';
 import { newHold } from '../support/new-hold';
 import { inTransaction } from './in-transaction';
+import { opened } from '../support/opened';
 
 let server: MySqlServer;
 let count = 0;
-const opened: MySqlLockStore[] = [];
 
 beforeAll(async () => {
   server = await MySqlServer.start();
-});
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((store) => store.close()));
 });
 afterAll(() => server.stop());
 
@@ -34,9 +31,7 @@ async function open(right = '', wrong = ''): Promise<{ store: MySqlLockStore; da
     await connection.query(right === '' ? sql : sql.replaceAll(right, wrong));
   }
   connection.release();
-  const store = new MySqlLockStore(pool);
-  opened.push(store);
-  await store.open({ prefix: 'lock', warn: () => undefined });
+  const store = await opened(new MySqlLockStore(pool));
   return { store, database };
 }
 
@@ -160,11 +155,11 @@ describe('a snapshot from before a lock on several keys is refused for each of t
   });
 
   test('and a defect would show', async () => {
-    const edit = {
-      file: 'lib/mysql/row-lock/row-lock.ts',
-      from: 'for (const name of names) {\n    await session.value(TAKE_TURN',
-      to: 'for (const name of names.slice(0, 1)) {\n    await session.value(TAKE_TURN',
-    };
+    const edit: Edit = [
+      'lib/mysql/row-lock/row-lock.ts',
+      'for (const name of names) {\n    await session.value(TAKE_TURN',
+      'for (const name of names.slice(0, 1)) {\n    await session.value(TAKE_TURN',
+    ];
     const { withRowLock: wrong } = await loadWith<{ withRowLock: typeof withRowLock }>(
       `export { withRowLock } from './mysql/row-lock/row-lock'`,
       [edit],

@@ -4,6 +4,7 @@ import { PostgresLockStore, schemaSql } from '../../lib/postgres/index';
 import type { runStatement } from '../../lib/sql/statement';
 import { comesBack, endsWhenCancelled, pooledBy } from '../sql/pooled';
 import { loadWith, type Edit } from '../support/defective';
+import { opened } from '../support/opened';
 import { PostgresServer } from '../support/postgres-server';
 import { quickest } from '../support/quickest';
 import { until } from '../support/until';
@@ -15,13 +16,9 @@ const SHORT_MS = 3_000;
 
 let server: PostgresServer;
 let count = 0;
-const opened: PostgresLockStore[] = [];
 
 beforeAll(async () => {
   server = await PostgresServer.start();
-});
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((store) => store.close()));
 });
 afterAll(() => server.stop());
 
@@ -31,9 +28,7 @@ async function open(right = '', wrong = ''): Promise<{ store: PostgresLockStore;
   const sql = schemaSql({ schema });
   expect(sql).toContain(right);
   await server.query(right === '' ? sql : sql.replaceAll(right, wrong));
-  const store = new PostgresLockStore(server.pool(), { schema, listen: false });
-  opened.push(store);
-  await store.open({ prefix: 'lock', warn: () => undefined });
+  const store = await opened(new PostgresLockStore(server.pool(), { schema, listen: false }));
   return { store, schema };
 }
 
@@ -292,18 +287,14 @@ describe.each(Object.keys(PROBES))('%s', (name) => {
 /** Defects of a statement on a connection of the pool, each with what is not so then. */
 const OF_STATEMENTS: Readonly<Record<string, { edit: Edit; probe: (run: typeof runStatement) => Promise<boolean> }>> = {
   'a connection that comes when its statement has given up is kept': {
-    edit: { file: STATEMENT, from: 'queueMicrotask(() => this.#release(connection, false));', to: '' },
+    edit: [STATEMENT, 'queueMicrotask(() => this.#release(connection, false));', ''],
     probe: (run) => {
       const pooled = pooledBy(server, 1);
       return comesBack(pooled, (limitMs) => run(pooled.dialect, { sql: 'SELECT 1' }, limitMs), SHORT_MS);
     },
   },
   'the connection of a statement that was cancelled goes back to the pool': {
-    edit: {
-      file: STATEMENT,
-      from: 'this.#release(this.#connection, error || this.#isCancelled)',
-      to: 'this.#release(this.#connection, error)',
-    },
+    edit: [STATEMENT, 'this.#release(this.#connection, error || this.#isCancelled)', 'this.#release(this.#connection, error)'],
     probe: (run) => endsWhenCancelled(pooledBy(server, 2), run, SHORT_MS),
   },
 };
@@ -315,9 +306,9 @@ test.each(Object.entries(OF_STATEMENTS))('it shows where %s', async (_name, { ed
 
 test('an operation that the server refused because of another one is sent again', async () => {
   const { schema } = await open();
-  const store = new PostgresLockStore(server.pool({ options: '-c default_transaction_isolation=serializable' }), { schema, listen: false });
-  opened.push(store);
-  await store.open({ prefix: 'lock', warn: () => undefined });
+  const store = await opened(
+    new PostgresLockStore(server.pool({ options: '-c default_transaction_isolation=serializable' }), { schema, listen: false }),
+  );
   const first = hold('k');
   await store.acquire(first);
   await store.release(first);

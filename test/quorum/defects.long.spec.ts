@@ -79,11 +79,11 @@ const RULES: readonly Rule[] = [
     rule: 'a server that was never used is new only where all are',
     defects: {
       'the first use is judged by one new server': [
-        {
-          file: 'lib/quorum/members/standing.ts',
-          from: 'there.some((other) => other.counts || other.restarted)',
-          to: 'standing.counts || standing.restarted',
-        },
+        [
+          'lib/quorum/members/standing.ts',
+          'there.some((other) => other.counts || other.restarted)',
+          'standing.counts || standing.restarted',
+        ],
       ],
     },
     check: async ({ verdictOf: judge }) => {
@@ -101,12 +101,8 @@ const RULES: readonly Rule[] = [
   {
     rule: 'a server that remembers that it counts does so unless another one does in its place',
     defects: {
-      'others are not looked at': [
-        { file: 'lib/quorum/members/standing.ts', from: 'there.every((other) => hasPlace(other, overview))', to: 'true' },
-      ],
-      'what others are about to count is not looked at': [
-        { file: 'lib/quorum/members/standing.ts', from: '/^(vote|want):/', to: '/^vote:/' },
-      ],
+      'others are not looked at': [['lib/quorum/members/standing.ts', 'there.every((other) => hasPlace(other, overview))', 'true']],
+      'what others are about to count is not looked at': [['lib/quorum/members/standing.ts', '/^(vote|want):/', '/^vote:/']],
     },
     check: async ({ verdictOf: judge }) => {
       const knowing = (...reported: string[]): Standing => ({
@@ -126,9 +122,7 @@ const RULES: readonly Rule[] = [
   {
     rule: 'a hold that only a minority has let in leaves it again',
     defects: {
-      "a minority's hold is left behind": [
-        { file: 'lib/quorum/joining.ts', from: 'isIn !== true && leave(', to: 'isIn === undefined && leave(' },
-      ],
+      "a minority's hold is left behind": [['lib/quorum/joining.ts', 'isIn !== true && leave(', 'isIn === undefined && leave(']],
     },
     check: async (library) => {
       const store = await open(library);
@@ -145,7 +139,7 @@ const RULES: readonly Rule[] = [
   {
     rule: 'a release that a server missed before the others had answered is repeated',
     defects: {
-      'it is not repeated': [{ file: 'lib/quorum/releasing.ts', from: 'released.then(', to: 'Promise.reject().then(' }],
+      'it is not repeated': [['lib/quorum/releasing.ts', 'released.then(', 'Promise.reject().then(']],
     },
     check: async (library) => {
       const store = await open(library);
@@ -163,9 +157,7 @@ const RULES: readonly Rule[] = [
     // ioredis sends commands from the moment at which its status is ready, and emits the event a little later.
     rule: 'a vote that is sent on a new connection before that was checked does not count',
     defects: {
-      "an old session's votes count": [
-        { file: 'lib/quorum/members/quorum-server.ts', from: ' && session === this.#session };', to: ' };' },
-      ],
+      "an old session's votes count": [['lib/quorum/members/quorum-server.ts', ' && session === this.#session };', ' };']],
     },
     check: async (library) => {
       const client = clientOf(quorum.proxied[0] as string);

@@ -224,9 +224,9 @@ describe('a batch that the server does not know', () => {
   test('is not repeated for callers that have given up, and gives each of the others its own reply', giveUpInFront);
 
   test('is seen to give replies by their position, where it does', async () => {
-    const file = 'lib/redis/connection/redis-connection.ts';
-    const edits = [{ file, from: 'replies[waiting.indexOf(request)]', to: 'replies[requests.indexOf(request)]' }];
-    const defective = await loadWith<{ RedisLockStore: typeof RedisLockStore }>(ENTRY, edits);
+    const defective = await loadWith<{ RedisLockStore: typeof RedisLockStore }>(ENTRY, [
+      ['lib/redis/connection/redis-connection.ts', 'replies[waiting.indexOf(request)]', 'replies[requests.indexOf(request)]'],
+    ]);
     await store.close();
     store = new defective.RedisLockStore(`redis://127.0.0.1:${proxy.port}`);
     await store.open({ prefix: 'lock', warn: () => undefined });

@@ -13,18 +13,18 @@ afterAll(() => server.stop());
 
 /** Defects of connections by node-redis that have a call whose reply was lost believe that nothing was sent. */
 const OF_LOST_REPLIES: Readonly<Record<string, Edit>> = {
-  'the client says that its socket was closed': {
-    file: 'lib/redis/connection/node-redis/errors.ts',
-    from: '/^The client is (closed|offline)/',
-    to: '/^The client is (closed|offline)|^Socket closed|^Disconnects client/',
-  },
-  'the connection ended': {
-    file: 'lib/redis/connection/node-redis/server-connection.ts',
-    from: 'client.sendCommand(words).then(withReplyErrors, refuse)',
-    to: `client.sendCommand(words).then(withReplyErrors, (error) => {
+  'the client says that its socket was closed': [
+    'lib/redis/connection/node-redis/errors.ts',
+    '/^The client is (closed|offline)/',
+    '/^The client is (closed|offline)|^Socket closed|^Disconnects client/',
+  ],
+  'the connection ended': [
+    'lib/redis/connection/node-redis/server-connection.ts',
+    'client.sendCommand(words).then(withReplyErrors, refuse)',
+    `client.sendCommand(words).then(withReplyErrors, (error) => {
       throw this.#client === client ? error : new Error(NO_CONNECTION);
     })`,
-  },
+  ],
 };
 
 test.each(Object.entries(OF_LOST_REPLIES))('a reply that is lost shows where it counts as not sent that %s', async (_why, edit) => {

@@ -3,12 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { relative, resolve } from 'node:path';
 
-/** A defect put into the sources: the first text, which has to be there, becomes the second. */
-export interface Edit {
-  readonly file: string;
-  readonly from: string;
-  readonly to: string;
-}
+/** A defect put into a source: the first text, which has to be there, becomes the second. */
+export type Edit = readonly [file: string, from: string, to: string];
 
 /**
  * Bundles the exports of `entry`, with `edits` made to the sources, to the code of a CommonJS module that requires the
@@ -30,10 +26,11 @@ export async function bundle(entry: string, external: readonly string[], edits: 
         setup: ({ onLoad }) => {
           onLoad({ filter: /lib.*\.ts$/ }, async ({ path }) => {
             let contents = await readFile(path, 'utf8');
-            for (const edit of edits.filter(({ file }) => file === relative(resolve(), path))) {
-              if (contents.includes(edit.from)) {
+            for (const edit of edits.filter(([file]) => file === relative(resolve(), path))) {
+              const [, from, to] = edit;
+              if (contents.includes(from)) {
                 left.delete(edit);
-                contents = contents.replace(edit.from, () => edit.to);
+                contents = contents.replace(from, () => to);
               }
             }
             return { contents, loader: 'ts' };
@@ -42,7 +39,7 @@ export async function bundle(entry: string, external: readonly string[], edits: 
       },
     ],
   });
-  for (const { file, from } of left) {
+  for (const [file, from] of left) {
     throw new Error(`${file} has no text "${from}" any more. Make the defect out of what is there now.`);
   }
   return outputFiles[0]?.text ?? '';

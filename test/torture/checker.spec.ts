@@ -772,7 +772,7 @@ test('a seed gives the same plan of faults, and another one another', () => {
 });
 
 test.each(Object.entries(MUTANTS))('the mutant %s fits the library', (_, { edits }) => {
-  for (const { file, from } of edits) {
+  for (const [file, from] of edits) {
     expect(readFileSync(file, 'utf8')).toContain(from);
   }
 });

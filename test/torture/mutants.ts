@@ -28,28 +28,24 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     nemesis: ['killOnRelease'],
     caughtBy: ['no overlap', 'losses are notified'],
     edits: [
-      { file: LUA, from: `'by', by, hold, process)`, to: `'by', by, 'hold:n', 1)` },
-      { file: LUA, from: `'by', hold, 'turn')`, to: `'by', 'hold:n', 'turn')` },
-      {
-        file: SCRIPTS,
-        from: `redis.call('HSET', lock, hold, process)`,
-        to: `redis.call('HINCRBY', lock, 'hold:n', 1)`,
-      },
-      { file: SCRIPTS, from: `'fence', 'ttl', hold)`, to: `'fence', 'ttl', 'hold:n')` },
-      {
-        file: LUA,
-        from: `local answer = redis.call('HDEL', lock, hold)`,
-        to: `local answer = 'hold:' .. (redis.call('HGET', lock, 'owner') or '') == hold and 1 or 0
+      [LUA, `'by', by, hold, process)`, `'by', by, 'hold:n', 1)`],
+      [LUA, `'by', hold, 'turn')`, `'by', 'hold:n', 'turn')`],
+      [SCRIPTS, `redis.call('HSET', lock, hold, process)`, `redis.call('HINCRBY', lock, 'hold:n', 1)`],
+      [SCRIPTS, `'fence', 'ttl', hold)`, `'fence', 'ttl', 'hold:n')`],
+      [
+        LUA,
+        `local answer = redis.call('HDEL', lock, hold)`,
+        `local answer = 'hold:' .. (redis.call('HGET', lock, 'owner') or '') == hold and 1 or 0
   if answer == 1 and redis.call('HINCRBY', lock, 'hold:n', -1) <= 0 then
     redis.call('HDEL', lock, 'hold:n')
   end`,
-      },
-      {
-        file: COMMANDS,
-        from: `release({ key, id, owner, shares, unanswered }: HoldRecord, done = id)`,
-        to: `release({ key, id: done, owner: id, owner, shares, unanswered }: HoldRecord)`,
-      },
-      { file: COMMANDS, from: `released: fieldOf(id)`, to: `released: fieldOf(hold.owner)` },
+      ],
+      [
+        COMMANDS,
+        `release({ key, id, owner, shares, unanswered }: HoldRecord, done = id)`,
+        `release({ key, id: done, owner: id, owner, shares, unanswered }: HoldRecord)`,
+      ],
+      [COMMANDS, `released: fieldOf(id)`, `released: fieldOf(hold.owner)`],
     ],
   },
   'incr-fences': {
@@ -58,12 +54,12 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     nemesis: ['flush', 'restart', 'cut'],
     caughtBy: ['fences rise'],
     edits: [
-      {
-        file: LUA,
-        from: `local last = redis.call('GETSET', counter, more == 0 and wanted or string.format('%.0f', wanted + more))`,
-        to: `wanted = string.format('%.0f', redis.call('INCRBY', counter, fences) - more) local last = nil`,
-      },
-      { file: LUA, from: `if given ~= wanted then`, to: `if true then` },
+      [
+        LUA,
+        `local last = redis.call('GETSET', counter, more == 0 and wanted or string.format('%.0f', wanted + more))`,
+        `wanted = string.format('%.0f', redis.call('INCRBY', counter, fences) - more) local last = nil`,
+      ],
+      [LUA, `if given ~= wanted then`, `if true then`],
     ],
   },
   'deadline-from-reply': {
@@ -72,17 +68,9 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     nemesis: ['latency', 'pause'],
     caughtBy: ['no overlap'],
     edits: [
-      {
-        file: 'lib/core/leases/attempt.ts',
-        from: `fence: reply.fence, sent }`,
-        to: `fence: reply.fence, sent: momentOf(clock) }`,
-      },
-      { file: 'lib/core/leases/attempt.ts', from: `store.expires && isOver`, to: `false && isOver` },
-      {
-        file: 'lib/core/leases/renewer.ts',
-        from: `records[index] as HoldRecord, sent)`,
-        to: `records[index] as HoldRecord, momentOf(this.#clock))`,
-      },
+      ['lib/core/leases/attempt.ts', `fence: reply.fence, sent }`, `fence: reply.fence, sent: momentOf(clock) }`],
+      ['lib/core/leases/attempt.ts', `store.expires && isOver`, `false && isOver`],
+      ['lib/core/leases/renewer.ts', `records[index] as HoldRecord, sent)`, `records[index] as HoldRecord, momentOf(this.#clock))`],
     ],
   },
   'renews-anything': {
@@ -90,14 +78,14 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     topology: 'single',
     nemesis: ['flush', 'delete', 'cut'],
     caughtBy: ['no overlap', 'losses are notified'],
-    edits: [{ file: SCRIPTS, from: `if held[1] == owner and held[2] == fence and held[4] then`, to: `if held[1] then` }],
+    edits: [[SCRIPTS, `if held[1] == owner and held[2] == fence and held[4] then`, `if held[1] then`]],
   },
   'mixed-replies': {
     defect: 'the replies of a batch are mixed up',
     topology: 'single',
     nemesis: ['latency', 'pause'],
     caughtBy: ['no overlap', 'fences rise', 'losses are notified'],
-    edits: [{ file: 'lib/kit/batches.ts', from: 'pass(replies[at], asker)', to: 'pass(replies[replies.length - 1 - at], asker)' }],
+    edits: [['lib/kit/batches.ts', 'pass(replies[at], asker)', 'pass(replies[replies.length - 1 - at], asker)']],
   },
   'endless-block': {
     defect: 'a lease serves calls with fences that it did not reserve',
@@ -105,12 +93,12 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     nemesis: ['pause'],
     caughtBy: ['fences rise'],
     edits: [
-      { file: 'lib/core/leases/hold.ts', from: `this.#fence + 1 < this.#storedFence + this.#fences`, to: `true` },
-      {
-        file: 'lib/core/leases/hold.ts',
-        from: `this.#fence = before.#fence + (this.shares === undefined ? 1 : 0);`,
-        to: `this.#fence = before.#fence + 1e9;`,
-      },
+      ['lib/core/leases/hold.ts', `this.#fence + 1 < this.#storedFence + this.#fences`, `true`],
+      [
+        'lib/core/leases/hold.ts',
+        `this.#fence = before.#fence + (this.shares === undefined ? 1 : 0);`,
+        `this.#fence = before.#fence + 1e9;`,
+      ],
     ],
   },
   'no-mark': {
@@ -118,7 +106,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     topology: 'cluster',
     nemesis: ['killOnRelease', 'cut'],
     caughtBy: ['losses are notified'],
-    edits: [{ file: LUA, from: `redis.call('SET', done, answer, 'PX', stays)`, to: `` }],
+    edits: [[LUA, `redis.call('SET', done, answer, 'PX', stays)`, ``]],
   },
   'wakes-nobody': {
     defect: 'a process queues to be notified before its subscription stands, and does not look for itself',
@@ -126,12 +114,8 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     nemesis: ['deafen'],
     caughtBy: ['turns are in order', 'no turn is missed'],
     edits: [
-      { file: WAKEUPS, from: `this.#subscriber?.acknowledged === true && !this.#isCluster`, to: `!this.#isCluster` },
-      {
-        file: 'lib/kit/rechecks.ts',
-        from: `rank < 2 || !subscription?.acknowledged || this.#places.get(place) === 'lost'`,
-        to: `rank < 2`,
-      },
+      [WAKEUPS, `this.#subscriber?.acknowledged === true && !this.#isCluster`, `!this.#isCluster`],
+      ['lib/kit/rechecks.ts', `rank < 2 || !subscription?.acknowledged || this.#places.get(place) === 'lost'`, `rank < 2`],
     ],
   },
   'no-recheck': {
@@ -139,21 +123,21 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     topology: 'single',
     nemesis: ['mute'],
     caughtBy: ['no turn is missed'],
-    edits: [{ file: 'lib/core/entering/contender.ts', from: `return now + Math.min(`, to: `return busy ? Infinity : now + Math.min(` }],
+    edits: [['lib/core/entering/contender.ts', `return now + Math.min(`, `return busy ? Infinity : now + Math.min(`]],
   },
   'wall-clock': {
     defect: 'deadlines are read from the wall clock',
     topology: 'single',
     nemesis: ['wall', 'blackhole', 'pause'],
     caughtBy: ['no overlap', 'losses are notified'],
-    edits: [{ file: 'lib/core/seam/time.ts', from: `performance.now()`, to: `Date.now()` }],
+    edits: [['lib/core/seam/time.ts', `performance.now()`, `Date.now()`]],
   },
   'deletes-anything': {
     defect: 'a release deletes the lock, whoever has it',
     topology: 'single',
     nemesis: ['pause', 'delete', 'cut'],
     caughtBy: ['no overlap', 'losses are notified'],
-    edits: [{ file: LUA, from: `local answer = redis.call('HDEL', lock, hold)`, to: `local answer = redis.call('DEL', lock)` }],
+    edits: [[LUA, `local answer = redis.call('HDEL', lock, hold)`, `local answer = redis.call('DEL', lock)`]],
   },
   siblings: {
     defect: 'children that were started in parallel run at the same time',
@@ -161,11 +145,11 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     nemesis: ['cut'],
     caughtBy: ['no fenced update lost'],
     edits: [
-      {
-        file: 'lib/core/calls/call-stack.ts',
-        from: `return (this.#isParallel || top === undefined || call.isInside(top)) && !this.#isKeptFrom(call);`,
-        to: `return true;`,
-      },
+      [
+        'lib/core/calls/call-stack.ts',
+        `return (this.#isParallel || top === undefined || call.isInside(top)) && !this.#isKeptFrom(call);`,
+        `return true;`,
+      ],
     ],
   },
   silent: {
@@ -174,13 +158,9 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     nemesis: ['pause', 'delete', 'force'],
     caughtBy: ['losses are notified'],
     edits: [
-      {
-        file: 'lib/core/entering/body-run.ts',
-        from: `const { loss } = frame;`,
-        to: `const loss = undefined as LockLostError | undefined;`,
-      },
-      { file: 'lib/core/entering/frame.ts', from: `this.#controller?.abort(loss)`, to: `undefined` },
-      { file: 'lib/core/entering/frame.ts', from: `this.#controller.abort(this.#notified)`, to: `void 0` },
+      ['lib/core/entering/body-run.ts', `const { loss } = frame;`, `const loss = undefined as LockLostError | undefined;`],
+      ['lib/core/entering/frame.ts', `this.#controller?.abort(loss)`, `undefined`],
+      ['lib/core/entering/frame.ts', `this.#controller.abort(this.#notified)`, `void 0`],
     ],
   },
   lifo: {
@@ -189,11 +169,11 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     nemesis: ['wall'],
     caughtBy: ['turns are in order'],
     edits: [
-      {
-        file: LUA,
-        from: `math.floor(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0) + 1`,
-        to: `math.floor(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')[2] or 0) - 1`,
-      },
+      [
+        LUA,
+        `math.floor(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0) + 1`,
+        `math.floor(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')[2] or 0) - 1`,
+      ],
     ],
   },
   'joins-anything': {
@@ -202,15 +182,15 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     nemesis: ['pause', 'latency'],
     caughtBy: ['tickets enter running locks', 'fences rise'],
     edits: [
-      {
-        file: SCRIPTS,
-        from: `if held[1] ~= owner or held[2] ~= fence or redis.call('EXISTS', done) == 1 then`,
-        to: `if not held[1] then
+      [
+        SCRIPTS,
+        `if held[1] ~= owner or held[2] ~= fence or redis.call('EXISTS', done) == 1 then`,
+        `if not held[1] then
   redis.call('DEL', lock)
   redis.call('HSET', lock, 'owner', owner, 'fence', fence, 'ttl', ttl, 'since', '0', 'by', '')
   held[3] = ttl
 elseif held[1] ~= owner then`,
-      },
+      ],
     ],
   },
   'forces-anything': {
@@ -219,12 +199,12 @@ elseif held[1] ~= owner then`,
     nemesis: ['forceOld'],
     caughtBy: ['no overlap', 'losses are notified'],
     edits: [
-      {
-        file: SCRIPTS,
-        from: `if redis.call('HGET', lock, 'fence') ~= fence then`,
-        to: `fence = redis.call('HGET', lock, 'fence')
+      [
+        SCRIPTS,
+        `if redis.call('HGET', lock, 'fence') ~= fence then`,
+        `fence = redis.call('HGET', lock, 'fence')
 if not fence then`,
-      },
+      ],
     ],
   },
   'one-leaves-all': {
@@ -232,27 +212,21 @@ if not fence then`,
     topology: 'single',
     nemesis: ['latency'],
     caughtBy: ['no overlap', 'losses are notified'],
-    edits: [{ file: LUA, from: 'return answer, answer == 1 and ${HOLDS} == 0', to: `return answer, answer == 1` }],
+    edits: [[LUA, 'return answer, answer == 1 and ${HOLDS} == 0', `return answer, answer == 1`]],
   },
   'keeps-turn': {
     defect: 'who loses a lease keeps the turn of its process',
     topology: 'single',
     nemesis: ['delete', 'force'],
     caughtBy: ['no turn is missed'],
-    edits: [
-      {
-        file: 'lib/core/leases/leases.ts',
-        from: `      lines.endTurn(line);\n    }\n    return loss;`,
-        to: `    }\n    return loss;`,
-      },
-    ],
+    edits: [['lib/core/leases/leases.ts', `      lines.endTurn(line);\n    }\n    return loss;`, `    }\n    return loss;`]],
   },
   'waits-on': {
     defect: 'a caller goes on when its time is up',
     topology: 'single',
     nemesis: ['cut'],
     caughtBy: ['calls end as they may'],
-    edits: [{ file: 'lib/core/entering/contender.ts', from: `clock.monotonic() >= acquisition.giveUpAt`, to: `acquisition.giveUpAt < 0` }],
+    edits: [['lib/core/entering/contender.ts', `clock.monotonic() >= acquisition.giveUpAt`, `acquisition.giveUpAt < 0`]],
   },
   'enters-anywhere': {
     defect: 'whoever calls in the process of a holder enters its lock',
@@ -260,17 +234,17 @@ if not fence then`,
     nemesis: ['cut'],
     caughtBy: ['fences rise'],
     edits: [
-      {
-        file: 'lib/core/entering/enclosing-locks.ts',
-        from: `  return undefined;
+      [
+        'lib/core/entering/enclosing-locks.ts',
+        `  return undefined;
 }
 
 const isPermit`,
-        to: `  return leases.running.find((lease) => lease.key === key);
+        `  return leases.running.find((lease) => lease.key === key);
 }
 
 const isPermit`,
-      },
+      ],
     ],
   },
   'no-expiry': {
@@ -279,8 +253,8 @@ const isPermit`,
     nemesis: ['crash'],
     caughtBy: ['no turn is missed'],
     edits: [
-      { file: LUA, from: `if redis.pcall('PEXPIRE', lock, ttl) ~= 1 then`, to: `if false then` },
-      { file: LUA, from: `if left < 0 or left > most then`, to: `if false then` },
+      [LUA, `if redis.pcall('PEXPIRE', lock, ttl) ~= 1 then`, `if false then`],
+      [LUA, `if left < 0 or left > most then`, `if false then`],
     ],
   },
   'leads-twice': {
@@ -288,27 +262,21 @@ const isPermit`,
     topology: 'single',
     nemesis: ['pause', 'flush', 'force'],
     caughtBy: ['one leads'],
-    edits: [{ file: 'lib/leader/leadership.ts', from: `    await this.#code;\n`, to: `` }],
+    edits: [['lib/leader/leadership.ts', `    await this.#code;\n`, ``]],
   },
   'stays-away': {
     defect: 'a leader that lost its lease does not stand by again',
     topology: 'single',
     nemesis: ['pause', 'flush', 'force'],
     caughtBy: ['one leads'],
-    edits: [
-      {
-        file: 'lib/leader/candidacy.ts',
-        from: `reason !== 'returned') {\n      return 0;`,
-        to: `reason !== 'returned') {\n      return 1e9;`,
-      },
-    ],
+    edits: [['lib/leader/candidacy.ts', `reason !== 'returned') {\n      return 0;`, `reason !== 'returned') {\n      return 1e9;`]],
   },
   'two-of-five': {
     defect: 'two of five servers are taken for a majority',
     topology: 'quorum',
     nemesis: ['pause', 'cut'],
     caughtBy: ['no overlap', 'fences rise'],
-    edits: [{ file: 'lib/quorum/quorum.ts', from: `majorityAmong(origins.length)`, to: `majorityAmong(origins.length) - 1` }],
+    edits: [['lib/quorum/quorum.ts', `majorityAmong(origins.length)`, `majorityAmong(origins.length) - 1`]],
   },
   unsettled: {
     defect: 'a grant has the highest fence of its votes, which no majority has stored',
@@ -316,16 +284,16 @@ const isPermit`,
     nemesis: ['wall', 'cut'],
     caughtBy: ['fences rise', 'losses are notified', 'tickets enter running locks'],
     edits: [
-      {
-        file: 'lib/quorum/votes/ballot.ts',
-        from: `      this.#settle();
+      [
+        'lib/quorum/votes/ballot.ts',
+        `      this.#settle();
     } else if`,
-        to: `      this.#outcome = 'granted';
+        `      this.#outcome = 'granted';
       this.#fence = Math.max(...this.#stored.values());
       this.#resolve({ fence: this.#fence });
       this.#stored.clear();
     } else if`,
-      },
+      ],
     ],
   },
   'frees-anything': {
@@ -333,9 +301,7 @@ const isPermit`,
     topology: 'postgres',
     nemesis: ['pause', 'delete', 'erase', 'cut'],
     caughtBy: ['no overlap', 'losses are notified'],
-    edits: [
-      { file: `${FUNCTIONS}/release.ts`, from: `WHERE key = _key AND holds = ARRAY[_hold] AND ends`, to: `WHERE key = _key AND ends` },
-    ],
+    edits: [[`${FUNCTIONS}/release.ts`, `WHERE key = _key AND holds = ARRAY[_hold] AND ends`, `WHERE key = _key AND ends`]],
   },
   'counts-fences': {
     defect: 'fences are counted, and begin anew when the row is gone',
@@ -343,8 +309,8 @@ const isPermit`,
     nemesis: ['erase', 'cut'],
     caughtBy: ['fences rise'],
     edits: [
-      { file: `${FUNCTIONS}/acquire.ts`, from: `greatest(fence + \${MOST_FENCES}, \${CLOCK})`, to: `fence + \${MOST_FENCES}` },
-      { file: `${FUNCTIONS}/grant.ts`, from: `greatest(l.fence + \${MOST_FENCES}, \${CLOCK})`, to: `l.fence + \${MOST_FENCES}` },
+      [`${FUNCTIONS}/acquire.ts`, `greatest(fence + \${MOST_FENCES}, \${CLOCK})`, `fence + \${MOST_FENCES}`],
+      [`${FUNCTIONS}/grant.ts`, `greatest(l.fence + \${MOST_FENCES}, \${CLOCK})`, `l.fence + \${MOST_FENCES}`],
     ],
   },
   'renews-any-row': {
@@ -352,13 +318,7 @@ const isPermit`,
     topology: 'postgres',
     nemesis: ['erase', 'delete', 'cut', 'pause'],
     caughtBy: ['no overlap', 'losses are notified'],
-    edits: [
-      {
-        file: `${FUNCTIONS}/renew.ts`,
-        from: `AND owner = _owners[i] AND fence = _fences[i] AND _holds[i] = ANY (holds) AND ends`,
-        to: `AND ends`,
-      },
-    ],
+    edits: [[`${FUNCTIONS}/renew.ts`, `AND owner = _owners[i] AND fence = _fences[i] AND _holds[i] = ANY (holds) AND ends`, `AND ends`]],
   },
   'last-comes-first': {
     defect: 'the last in the queue of a row is served first',
@@ -366,12 +326,8 @@ const isPermit`,
     nemesis: ['wall'],
     caughtBy: ['turns are in order'],
     edits: [
-      { file: `${FUNCTIONS}/queue.ts`, from: `place := l.queue[1];`, to: `place := l.queue[cardinality(l.queue)];` },
-      {
-        file: `${FUNCTIONS}/acquire.ts`,
-        from: `l.queue[1] IS DISTINCT FROM _place`,
-        to: `l.queue[cardinality(l.queue)] IS DISTINCT FROM _place`,
-      },
+      [`${FUNCTIONS}/queue.ts`, `place := l.queue[1];`, `place := l.queue[cardinality(l.queue)];`],
+      [`${FUNCTIONS}/acquire.ts`, `l.queue[1] IS DISTINCT FROM _place`, `l.queue[cardinality(l.queue)] IS DISTINCT FROM _place`],
     ],
   },
   unlogged: {
@@ -379,22 +335,14 @@ const isPermit`,
     topology: 'postgres',
     nemesis: ['recover', 'pause'],
     caughtBy: ['no overlap', 'losses are notified', 'fences rise'],
-    edits: [
-      {
-        file: 'lib/postgres/tables.ts',
-        from: `CREATE TABLE IF NOT EXISTS SCHEMA.lease`,
-        to: `CREATE UNLOGGED TABLE IF NOT EXISTS SCHEMA.lease`,
-      },
-    ],
+    edits: [['lib/postgres/tables.ts', `CREATE TABLE IF NOT EXISTS SCHEMA.lease`, `CREATE UNLOGGED TABLE IF NOT EXISTS SCHEMA.lease`]],
   },
   'frees-any-row': {
     defect: 'the short way to release a row frees it, whoever has it',
     topology: 'mysql',
     nemesis: ['pause', 'delete', 'erase', 'cut'],
     caughtBy: ['no overlap', 'losses are notified'],
-    edits: [
-      { file: SHORT_CUTS, from: `AND owner = ? AND holds = ? AND ends`, to: `AND (owner = ? OR TRUE) AND (holds = ? OR TRUE) AND ends` },
-    ],
+    edits: [[SHORT_CUTS, `AND owner = ? AND holds = ? AND ends`, `AND (owner = ? OR TRUE) AND (holds = ? OR TRUE) AND ends`]],
   },
   'numbers-rows': {
     defect: 'the fences of a row are counted, and begin anew when the row is gone',
@@ -402,9 +350,9 @@ const isPermit`,
     nemesis: ['erase', 'cut'],
     caughtBy: ['fences rise'],
     edits: [
-      { file: SHORT_CUTS, from: `greatest(fence + \${MOST_FENCES}, \${NOW})`, to: `fence + \${MOST_FENCES}` },
-      { file: SHORT_CUTS, from: `SELECT ?, ?, last_insert_id(\${NOW})`, to: `SELECT ?, ?, last_insert_id(1)` },
-      { file: `${PROCEDURES}/acquire.ts`, from: `greatest(l_fence + \${MOST_FENCES}, now_us)`, to: `l_fence + \${MOST_FENCES}` },
+      [SHORT_CUTS, `greatest(fence + \${MOST_FENCES}, \${NOW})`, `fence + \${MOST_FENCES}`],
+      [SHORT_CUTS, `SELECT ?, ?, last_insert_id(\${NOW})`, `SELECT ?, ?, last_insert_id(1)`],
+      [`${PROCEDURES}/acquire.ts`, `greatest(l_fence + \${MOST_FENCES}, now_us)`, `l_fence + \${MOST_FENCES}`],
     ],
   },
   'renews-what-is-there': {
@@ -413,11 +361,7 @@ const isPermit`,
     nemesis: ['erase', 'delete', 'cut', 'pause'],
     caughtBy: ['no overlap', 'losses are notified'],
     edits: [
-      {
-        file: `${PROCEDURES}/renew.ts`,
-        from: `owner = r_owner AND fence = r_fence AND locate(concat(';', r_hold, '='), holds) > 0 AND ends`,
-        to: `ends`,
-      },
+      [`${PROCEDURES}/renew.ts`, `owner = r_owner AND fence = r_fence AND locate(concat(';', r_hold, '='), holds) > 0 AND ends`, `ends`],
     ],
   },
   'last-is-first': {
@@ -426,16 +370,12 @@ const isPermit`,
     nemesis: ['wall'],
     caughtBy: ['turns are in order'],
     edits: [
-      {
-        file: `${PROCEDURES}/queue.ts`,
-        from: `SET entry = substring_index(substring(l_queue, 2), ';', 1);`,
-        to: `SET entry = substring_index(left(l_queue, length(l_queue) - 1), ';', -1);`,
-      },
-      {
-        file: `${PROCEDURES}/queue.ts`,
-        from: `substring(l_queue, length(entry) + 2)`,
-        to: `left(l_queue, length(l_queue) - length(entry) - 1)`,
-      },
+      [
+        `${PROCEDURES}/queue.ts`,
+        `SET entry = substring_index(substring(l_queue, 2), ';', 1);`,
+        `SET entry = substring_index(left(l_queue, length(l_queue) - 1), ';', -1);`,
+      ],
+      [`${PROCEDURES}/queue.ts`, `substring(l_queue, length(entry) + 2)`, `left(l_queue, length(l_queue) - length(entry) - 1)`],
     ],
   },
   'unlocked-rows': {
@@ -443,14 +383,14 @@ const isPermit`,
     topology: 'mysql',
     nemesis: ['cut'],
     caughtBy: ['no overlap', 'losses are notified', 'fences rise', 'no turn is missed'],
-    edits: [{ file: `${PROCEDURES}/lease-row.ts`, from: `WHERE name = _key FOR UPDATE;`, to: `WHERE name = _key;` }],
+    edits: [[`${PROCEDURES}/lease-row.ts`, `WHERE name = _key FOR UPDATE;`, `WHERE name = _key;`]],
   },
   'first-frees-row': {
     defect: 'a row is free when the first hold has left it, not the last',
     topology: 'mysql',
     nemesis: ['latency'],
     caughtBy: ['no overlap', 'losses are notified'],
-    edits: [{ file: `${PROCEDURES}/release.ts`, from: `is_last = l_holds IS NULL`, to: `is_last = TRUE` }],
+    edits: [[`${PROCEDURES}/release.ts`, `is_last = l_holds IS NULL`, `is_last = TRUE`]],
   },
   'stays-forever': {
     defect: 'the lock of a row stays when its lease is over',
@@ -458,8 +398,8 @@ const isPermit`,
     nemesis: ['crash'],
     caughtBy: ['no turn is missed', 'processes live and end'],
     edits: [
-      { file: `${PROCEDURES}/lease-row.ts`, from: `IF l_ends <= now_us THEN`, to: `IF FALSE THEN` },
-      { file: SHORT_CUTS, from: '`ends <= ${NOW} AND queue', to: '`owner IS NULL AND queue' },
+      [`${PROCEDURES}/lease-row.ts`, `IF l_ends <= now_us THEN`, `IF FALSE THEN`],
+      [SHORT_CUTS, '`ends <= ${NOW} AND queue', '`owner IS NULL AND queue'],
     ],
   },
 };

@@ -5,6 +5,6 @@ export const DEFECTS_OF_BATCHES: readonly Defect[] = [
   {
     defect: 'the replies of a batch are mixed up',
     finding: /which the store did not grant|has ended, and left|Two owners trust|undefined|answered an acquire with/,
-    edits: [{ file: 'lib/kit/batches.ts', from: 'pass(replies[at], asker)', to: 'pass(replies[replies.length - 1 - at], asker)' }],
+    edits: [['lib/kit/batches.ts', 'pass(replies[at], asker)', 'pass(replies[replies.length - 1 - at], asker)']],
   },
 ];

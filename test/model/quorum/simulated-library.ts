@@ -13,12 +13,8 @@ export { LockConfigurationError, LockStoreError } from './core/words/errors.js';
 const SERVER = 'lib/quorum/members/quorum-server.ts';
 /** The store is the real one, but for its connections. */
 const SIMULATED: readonly Edit[] = [
-  {
-    file: SERVER,
-    from: "import { RedisConnection } from '../../redis/connection/redis-connection.js';",
-    to: 'const { RedisConnection } = simulated;',
-  },
-  { file: SERVER, from: "import { Wakeups } from '../../redis/wakeups.js';", to: 'const { Wakeups } = simulated;' },
+  [SERVER, "import { RedisConnection } from '../../redis/connection/redis-connection.js';", 'const { RedisConnection } = simulated;'],
+  [SERVER, "import { Wakeups } from '../../redis/wakeups.js';", 'const { Wakeups } = simulated;'],
 ];
 
 export interface SimulatedLibrary {

@@ -24,27 +24,27 @@ const DEFECTS_OF_CORE: readonly Defect[] = [
   {
     defect: 'a method that writes runs inside one that reads',
     finding: /ended so: ran/,
-    edits: [{ file: 'lib/core/entering/acquisition.ts', from: 'if (this.call.shares === undefined) {', to: 'if (false) {' }],
+    edits: [['lib/core/entering/acquisition.ts', 'if (this.call.shares === undefined) {', 'if (false) {']],
   },
   {
     defect: 'a process lets its readers in for as long as it has one',
     finding: /beside a writer that has queued/,
-    edits: [{ file: 'lib/core/leases/lease.ts', from: 'this.#clock.monotonic() - this.#servesSince < BESIDE_MS && ', to: '' }],
+    edits: [['lib/core/leases/lease.ts', 'this.#clock.monotonic() - this.#servesSince < BESIDE_MS && ', '']],
   },
   {
     defect: 'the clocks of clients decide how long a lease lasts',
     finding: /over at the server|at once/,
-    edits: [{ file: 'lib/core/seam/time.ts', from: 'sentAt + ttlMs * 0.99 - 2', to: 'sentAt + ttlMs * 1.5' }],
+    edits: [['lib/core/seam/time.ts', 'sentAt + ttlMs * 0.99 - 2', 'sentAt + ttlMs * 1.5']],
   },
   {
     defect: 'a reader that leaves releases the hold of those beside it',
     finding: /lost its lease|at once|over at the server/,
-    edits: [{ file: 'lib/core/leases/leases.ts', from: '(lease.shares !== undefined && !lease.leave())', to: 'false' }],
+    edits: [['lib/core/leases/leases.ts', '(lease.shares !== undefined && !lease.leave())', 'false']],
   },
   {
     defect: 'a permit serves a call that asks for another count',
     finding: /at once|was answered false/,
-    edits: [{ file: 'lib/core/leases/lease.ts', from: 'next.shares === this.shares &&', to: '' }],
+    edits: [['lib/core/leases/lease.ts', 'next.shares === this.shares &&', '']],
   },
 ];
 
