@@ -281,7 +281,12 @@ export function sharingSuite(place: () => StorePlace, { offers }: StoreKind): vo
         expect(() => assertLocked(key)).toThrow(LockConfigurationError);
         await expect(one.withLock(key, () => 'ran')).rejects.toMatchObject(saying('is a semaphore now, and was asked for as a lock'));
       });
-      await one.withLock(key, () => expect(other.withPermit(key, 2, () => 'ran')).rejects.toMatchObject(saying('is a lock now')));
+      // Also in the process that has the lock, and from inside.
+      await one.withLock(key, async () => {
+        await expect(other.withPermit(key, 2, () => 'ran')).rejects.toMatchObject(saying('is a lock now'));
+        await expect(one.withPermit(key, 2, () => 'ran')).rejects.toMatchObject(saying('is a lock now'));
+        await expect(one.withPermit(key, 2, { wait: 0 }, () => 'ran')).rejects.toMatchObject(saying('is a lock now'));
+      });
     });
 
     test('passes a permit on to the calls of its process that wait', async () => {
