@@ -156,6 +156,8 @@ export function sharingSuite(place: () => StorePlace, { offers }: StoreKind): vo
       const error = (await answered.catch((thrown: unknown) => thrown)) as LockNotAcquiredError;
       expect(error).toBeInstanceOf(LockNotAcquiredError);
       expect(error.reason).toBe('upgrade');
+      // No repetition mends it.
+      expect(error.retryAfterMs).toBe(0);
       expect(error.detail).toContain('Prices.write writes, and was called inside Prices.read, which only reads');
     });
 
@@ -256,6 +258,13 @@ export function sharingSuite(place: () => StorePlace, { offers }: StoreKind): vo
       const about = { type: 'countsDiffer', key, site: 'Erp.new', permits: 2, holderPermits: 1 };
       expect(troubles).toEqual([expect.objectContaining(about)]);
       expect((troubles as { holder?: { by: string } }[])[0]?.holder?.by).toContain('Erp.old');
+      const refusal = third.withPermit(key, 2, { by: 'Erp.new', wait: 0 }, () => 'ran');
+      await expect(refusal).rejects.toMatchObject({ detail: expect.stringContaining('a call that has one counts only 1') as string });
+      await permit.release();
+      await using newer = await one.acquirePermit(key, 2, { by: 'Erp.new' });
+      expect(newer.isHeld()).toBe(true);
+      await third.tryAcquirePermit(key, 1, { by: 'Erp.new' });
+      expect(troubles).toHaveLength(1);
     });
 
     test('takes no second permit for a call from inside', async () => {

@@ -33,8 +33,8 @@ export function notAcquired(givingUp: GivingUp): LockNotAcquiredError {
   return new LockNotAcquiredError(`${what}${explain(givingUp, seen?.holder)}`, key, {
     reason,
     waitedMs,
-    // A call that gives way lets the others go on: it need not wait for the end of a lease.
-    retryAfterMs: reason === 'cycle' ? 0 : (seen?.remainingMs ?? 0),
+    // A call that gives way lets the others go on: it need not wait for the end of a lease. No wait mends an upgrade.
+    retryAfterMs: reason === 'cycle' || reason === 'upgrade' ? 0 : (seen?.remainingMs ?? 0),
     holder: seen?.holder,
     cycle: cycle?.calls,
     permits,
@@ -73,9 +73,9 @@ function explain(givingUp: GivingUp, holder: LockHolder | undefined): string {
       return explainCycle(givingUp.cycle as Cycle);
     case 'busy': {
       const limit = waitMs === 0 ? ' at once' : ` within ${waitMs} ms`;
-      const held = typeof givingUp.shares === 'number' ? 'all are taken, the first' : 'it is held';
+      const held = typeof givingUp.shares === 'number' ? `${smallerCount(givingUp)}all are taken, the first` : 'it is held';
       const who = holder ? `${held} by ${holder.by} since ${seconds(holder.heldMs)}` : 'other calls are before this one';
-      const cure = ownHandle(givingUp) ?? ownCaller(givingUp) ?? kept(givingUp) ?? deadlock(givingUp);
+      const cure = ownHandle(givingUp) ?? ownCaller(givingUp) ?? kept(givingUp) ?? lingering(givingUp) ?? deadlock(givingUp);
       return `${limit}: ${who}. ${cure ?? `Raise wait, or shorten what runs inside the lock.${lostContext(givingUp)}`}`;
     }
   }
@@ -134,6 +134,19 @@ function kept({ holder }: GivingUp): string | undefined {
     ? 'Its code has ended, and the transaction around it has not. Shorten the transaction, or raise wait. If this call belongs to it, make sure ' +
         "that LockModule's option transaction returns the same promise for all calls of a transaction."
     : undefined;
+}
+
+/** Nobody runs inside, and the lock is taken until then. */
+function lingering({ holder }: GivingUp): string | undefined {
+  return holder instanceof Lease && holder.state === 'lingering'
+    ? 'Its code has ended, and its minHold keeps the lock. Raise wait above minHold, or lower minHold.'
+    : undefined;
+}
+
+/** Of calls that name different counts, the smallest counts. */
+function smallerCount({ shares, holder }: GivingUp): string {
+  const named = holder && !(holder instanceof Lease) ? (holder.permits ?? Infinity) : Infinity;
+  return typeof shares === 'number' && named < shares ? `a call that has one counts only ${named}, and the smallest count rules: ` : '';
 }
 
 /**

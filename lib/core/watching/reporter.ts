@@ -94,8 +94,11 @@ export class Reporter implements LeaseEvents, EntryEvents {
     this.#answered(lease, true);
     const { shares } = lease;
     // Once for each name of a call and pair of counts: there may be any number of keys.
-    if (typeof shares === 'number' && permits && permits !== shares && this.#differing.isNew(`${shares} ${permits} ${lease.caller.name}`)) {
-      this.#trouble({ type: 'countsDiffer', ...this.#subject(lease), permits: shares, holder, holderPermits: permits });
+    if (typeof shares === 'number' && permits && permits !== shares) {
+      const counts = [shares, permits].toSorted((one, other) => one - other);
+      if (this.#differing.isNew(`${counts.join(' ')} ${lease.caller.name}`)) {
+        this.#trouble({ type: 'countsDiffer', ...this.#subject(lease), permits: shares, holder, holderPermits: permits });
+      }
     }
     if (this.#parts.debug) {
       this.#log({ type: 'busy', ...this.#subject(lease), heldBy: holder.by, heldMs: holder.heldMs, remainingMs });
