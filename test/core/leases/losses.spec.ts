@@ -1,5 +1,6 @@
 import { jest } from '@jest/globals';
 import { MemoryLockStore } from '../../../lib/memory/memory-lock-store';
+import { LockStoreError } from '../../../lib/core/words/errors';
 import type { Lock } from '../../../lib/core/words/lock';
 import type { LockService } from '../../../lib/nest/lock.service';
 import { makeLocks } from '../../support/make-locks';
@@ -31,13 +32,15 @@ async function lossIn(lose: (lock: Lock) => unknown, options = {}): Promise<unkn
   return call.catch((error: unknown) => error);
 }
 
-test('a lease that ended before its code says for how long it was held, and how to be safe', async () => {
-  expect(await lossIn(() => undefined, { renew: false })).toMatchObject({
+test.each([
+  [{}, 'its lease ended before the code did. Check lock.signal in long sections, raise ttl above the longest pause, and let the resource'],
+  [{ renew: false }, 'its lease ended before the code did, and was not renewed (renew: false). Raise ttl, call lock.extend() in time, or'],
+])('a lease of %j that ended before its code says for how long it was held, and how to be safe', async (options, why) => {
+  store.renew = () => Promise.reject(new LockStoreError('no answer', 'k', { unknown: true }));
+  expect(await lossIn(() => undefined, options)).toMatchObject({
     key: 'k',
     reason: 'expired',
-    detail:
-      `Lock "k" was lost after ${LEASE_MS} ms: its lease ended before the code did. Check lock.signal in long sections, ` +
-      'raise ttl above the longest pause, and let the resource refuse the old fence.',
+    detail: expect.stringContaining(`Lock "k" was lost after ${LEASE_MS} ms: ${why}`) as string,
   });
 });
 
