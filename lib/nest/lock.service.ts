@@ -15,7 +15,7 @@ import { checkFunction, checkOptions, type OptionNames, wrongOption } from '../c
 import { parseDuration, type Duration } from '../core/words/duration.js';
 import { LockConfigurationError, LockNotAcquiredError } from '../core/words/errors.js';
 import type { Lock, Permit } from '../core/words/lock.js';
-import { checkKey, checkLiteralKeys, checkOneKey, refusePlaceholder } from '../core/words/lock-key.js';
+import { checkLiteralKey, checkLiteralKeys, checkOneKey } from '../core/words/lock-key.js';
 import type { OpenOptions } from '../core/seam/lock-store.js';
 import { Locks, type LocksSettings } from '../locks.js';
 import {
@@ -247,7 +247,7 @@ export class LockService {
     checkOptions('LockService.lead', options, LEAD_OPTIONS);
     const { ttl, pause = '1s', signal, by, name } = options;
     const site = siteOf(options, 'lead');
-    refusePlaceholder(checkKey(key, site), site);
+    checkLiteralKey(key, site);
     checkFunction(site, body, 'Pass the function that the leader runs after the key.');
     const call = parseCall({ ttl, signal, by, name: name ?? key }, this.#defaults, site);
     return this.#locks.lead(key, call, parseDuration(pause, 'pause', 1, site), body);

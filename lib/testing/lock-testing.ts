@@ -2,7 +2,7 @@ import { checkOptions, wrongOption } from '../core/words/check-options.js';
 import { parseCall, type LockMode } from '../core/words/call-options.js';
 import { parseDuration, type Duration } from '../core/words/duration.js';
 import { LockConfigurationError, type LostReason } from '../core/words/errors.js';
-import { checkKey } from '../core/words/lock-key.js';
+import { checkLiteralKey } from '../core/words/lock-key.js';
 import type { LockStore } from '../core/seam/lock-store.js';
 import { shown } from '../core/words/shown.js';
 import type { LockTelemetry } from '../core/words/lock-telemetry.js';
@@ -116,7 +116,7 @@ export class LockTesting implements LockTestController {
     const { shares } = parseCall(how, { ttlMs: 0, waitMs: 0, maxHoldMs: Infinity }, site);
     const store = this.#storeOf(options.store, site);
     const ttlMs = ttl === undefined ? undefined : parseDuration(ttl, 'ttl', 1, site);
-    const hold = await store.holdElsewhere(checkKey(key, site), shares, ttlMs);
+    const hold = await store.holdElsewhere(checkLiteralKey(key, site), shares, ttlMs);
     const release = (): Promise<void> => {
       clearTimeout(timer);
       return store.releaseElsewhere(hold);
@@ -135,7 +135,7 @@ export class LockTesting implements LockTestController {
     if (!LOSSES.includes(reason)) {
       throw new LockConfigurationError(`${site}("${key}"): reason is ${shown(reason)}. Use ${LOSSES.join(', ')}.`, key);
     }
-    await this.#storeOf(options.store, site).lose(checkKey(key, site), reason);
+    await this.#storeOf(options.store, site).lose(checkLiteralKey(key, site), reason);
   }
 
   /**

@@ -156,6 +156,15 @@ describe('holdElsewhere()', () => {
     await app.close();
   });
 
+  test('and lose() refuse a placeholder, which no key has', async () => {
+    const app = await boot();
+    const control = app.get(LockTesting);
+    const refusal = { code: 'LOCK_KEY', detail: expect.stringContaining('has <id>, which is a placeholder') as string };
+    await expect(control.holdElsewhere('balance:<id>')).rejects.toMatchObject(refusal);
+    await expect(control.lose('balance:<id>')).rejects.toMatchObject(refusal);
+    await app.close();
+  });
+
   test('reads beside readers, and keeps writers out', async () => {
     const app = await boot();
     const [control, locks] = [app.get(LockTesting), app.get(LockService)];

@@ -137,8 +137,15 @@ export function checkLiteralKeys(key: string | readonly string[], site: string):
   return keys;
 }
 
+/** The key that a caller named by hand; throws `LockKeyError` as `checkLiteralKeys` does. */
+export function checkLiteralKey(key: unknown, site: string): string {
+  const checked = checkKey(key, site);
+  refusePlaceholder(checked, site);
+  return checked;
+}
+
 /** Throws `LockKeyError` for a literal text that has `<name>`, as the template of a decorator. */
-export function refusePlaceholder(text: string, site: string): void {
+function refusePlaceholder(text: string, site: string): void {
   const [found] = (text.includes('<') && PLACEHOLDER.exec(text)) || [];
   if (found !== undefined) {
     throw new LockKeyError(

@@ -3,7 +3,7 @@ import type { LeadOptions } from '../../leader/candidate.js';
 import { checkOptions, type OptionNames } from '../../core/words/check-options.js';
 import { parseDuration } from '../../core/words/duration.js';
 import { LockConfigurationError } from '../../core/words/errors.js';
-import { checkKey, refusePlaceholder } from '../../core/words/lock-key.js';
+import { checkLiteralKey } from '../../core/words/lock-key.js';
 import type { Lock } from '../../core/words/lock.js';
 import { decoratedMethod, imitate, oneArgument } from './decorated-method.js';
 import { requestLockService } from './locked-instance.js';
@@ -80,7 +80,7 @@ function markOn(instance: unknown, name: string | symbol): LeaderMark | undefine
 function markOf(given: LeaderOptions, method: string | symbol, site: string): LeaderMark {
   checkOptions(`${site}: @Leader()`, given, OPTIONS);
   const { key, ttl, pause, name, store = 'default' } = given;
-  refusePlaceholder(checkKey(key, site), site);
+  checkLiteralKey(key, site);
   parseCall({ ttl, name }, { ttlMs: 0, waitMs: 0, maxHoldMs: 0 }, site);
   if (pause !== undefined) {
     parseDuration(pause, 'pause', 1, site);
