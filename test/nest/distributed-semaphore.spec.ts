@@ -164,6 +164,7 @@ describe('@DistributedSemaphore()', () => {
     expect(decorate({ key: 'k' })).toThrow(saying('Wrong.run: permits is undefined. Pass how many may run at once'));
     expect(decorate({ key: 'k', permits: 0 })).toThrow(saying('permits is 0'));
     expect(decorate({ permits: 2 })).toThrow(saying('@DistributedSemaphore() has no key'));
+    expect(decorate({ permits: 2, key: ['a', 'b'] })).toThrow(saying('or a function of the arguments, which returns a key: @Distrib'));
     expect(decorate({ key: 'k', permits: 2, mode: 'read' })).toThrow(saying("'mode' is no option here, but one of @DistributedLock()"));
   });
 

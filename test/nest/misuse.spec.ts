@@ -240,7 +240,7 @@ describe('at bootstrap', () => {
     }
     const error = await rejectionOf(Test.createTestingModule({ providers: [Balance] }).compile());
     expect(error.message).toMatch(/dependencies of the Balance/);
-    expect(error.message).toContain('LockModule.forRoot() or .forRootAsync(): import it in the root module');
+    expect(error.message).toContain('LockModule.forRoot() or .forRootAsync(): import it in the root module, or LockModule.forTesting()');
   });
 
   test('an unknown store is refused, naming those that exist', async () => {

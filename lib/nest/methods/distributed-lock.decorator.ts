@@ -61,12 +61,15 @@ export interface DecoratorName {
   readonly example: string;
   /** The method of the service that does the same by hand. */
   readonly byHand: string;
+  /** The values that a function for the key may return. */
+  readonly keys: string;
 }
 
 const LOCK: DecoratorName = {
   name: '@DistributedLock()',
   example: "@DistributedLock({ key: 'balance:<customerId>', ttl: '30s' })",
   byHand: 'LockService.withLock()',
+  keys: 'a key or a list of keys',
 };
 
 /** Makes the decorator of a method whose calls run inside a lock, or with a permit. */
@@ -101,27 +104,27 @@ export function checkGiven<Options extends object>(
   given: unknown,
   known: OptionNames<Options>,
   site: string,
-  { name, example }: DecoratorName,
+  decorator: DecoratorName,
 ): Options {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    throw noKey(`${site}: ${name}`, `what was passed is ${shown(given)}`, example);
+    throw noKey(site, `what was passed is ${shown(given)}`, decorator);
   }
   const options = { ...given } as Options;
-  checkOptions(`${site}: ${name}`, options, known);
+  checkOptions(`${site}: ${decorator.name}`, options, known);
   return options;
 }
 
 /** Throws `LockConfigurationError` for a key that is neither a template nor a function. */
-function checkKeyOption(key: unknown, site: string, { name, example }: DecoratorName): void {
+function checkKeyOption(key: unknown, site: string, decorator: DecoratorName): void {
   if (typeof key !== 'string' && (typeof key !== 'function' || isClass(key))) {
-    throw noKey(`${site}: ${name}`, `the option key is ${shown(key)}`, example);
+    throw noKey(site, `the option key is ${shown(key)}`, decorator);
   }
 }
 
-function noKey(site: string, what: string, example: string): LockConfigurationError {
+function noKey(site: string, what: string, { name, keys, example }: DecoratorName): LockConfigurationError {
   return new LockConfigurationError(
-    `${site} has no key: ${what}. Pass a template such as 'balance:<customerId>', or a function of the arguments, ` +
-      `which returns a key or a list of keys: ${example}.`,
+    `${site}: ${name} has no key: ${what}. Pass a template such as 'balance:<customerId>', or a function of the arguments, ` +
+      `which returns ${keys}: ${example}.`,
   );
 }
 

@@ -71,6 +71,7 @@ const SEMAPHORE: DecoratorName = {
   name: '@DistributedSemaphore()',
   example: "@DistributedSemaphore({ key: 'erp:<tenant>', permits: 50 })",
   byHand: 'LockService.withPermit()',
+  keys: 'a key',
 };
 
 const { ticket: _ticket, by: _by, mode: _mode, ...OF_CALLS } = LOCK_OPTIONS;

@@ -4,7 +4,9 @@ import { LockConfigurationError, putHidden } from '../../core/words/errors.js';
 import { injectionToken } from '../injection-token.js';
 
 /** The token under which decorated classes ask for their application's service; Nest shows it where it is missing. */
-export const LOCK_SERVICE_TOKEN = injectionToken('LockService of LockModule.forRoot() or .forRootAsync(): import it in the root module');
+export const LOCK_SERVICE_TOKEN = injectionToken(
+  'LockService of LockModule.forRoot() or .forRootAsync(): import it in the root module, or LockModule.forTesting() in a test',
+);
 
 /** Where an instance keeps its service; not enumerable. */
 export const LOCK_SERVICE = Symbol('LockService');
