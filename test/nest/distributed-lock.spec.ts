@@ -1,9 +1,11 @@
 import 'reflect-metadata';
+import { jest } from '@jest/globals';
 import {
   Controller,
   Get,
   Inject,
   Injectable,
+  Logger,
   NotFoundException,
   Param,
   Scope,
@@ -682,6 +684,54 @@ test('an Observable whose lease ended before it could emit errors at once', asyn
     }
   }
   await expect(firstValueFrom((await provide(Sample)).stream())).rejects.toMatchObject({ code: 'LOCK_LOST' });
+});
+
+describe('a method whose promise gives what works after the lock', () => {
+  @Injectable()
+  class Rows {
+    @DistributedLock('rows')
+    async observable(): Promise<unknown> {
+      return of(1);
+    }
+    @DistributedLock('rows')
+    async generator(): Promise<unknown> {
+      return (async function* () {})();
+    }
+    @DistributedLock('rows')
+    async plain(): Promise<unknown> {
+      return { pipe: 1 };
+    }
+    @DistributedLock('rows')
+    async fails(): Promise<unknown> {
+      throw new NotFoundException();
+    }
+  }
+
+  let warn: jest.SpiedFunction<(message: unknown) => void>;
+  beforeEach(() => {
+    warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
+  });
+  afterEach(() => warn.mockRestore());
+
+  test.each([
+    ['observable', 'an Observable', 'lastValueFrom(…)'],
+    ['generator', 'an async generator', 'Make the method itself an async generator'],
+  ] as const)('is warned of once: %s', async (method, what, cure) => {
+    const rows = await provide(Rows);
+    expect(typeof (await rows[method]())).toBe('object');
+    await rows[method]();
+    expect(warn.mock.calls.map(([message]) => message)).toEqual([
+      expect.stringMatching(`^Rows.${method} is locked until its promise settles, and the promise gave ${what}: its work begins when the`),
+    ]);
+    expect(warn.mock.calls[0]?.[0]).toContain(cure);
+  });
+
+  test('is no other method', async () => {
+    const rows = await provide(Rows);
+    expect(await rows.plain()).toEqual({ pipe: 1 });
+    await expect(rows.fails()).rejects.toThrow(NotFoundException);
+    expect(warn).not.toHaveBeenCalled();
+  });
 });
 
 describe('a method whose Observable is not declared', () => {

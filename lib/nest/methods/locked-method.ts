@@ -7,7 +7,7 @@ import { LockService } from '../lock.service.js';
 import { LOCK_SERVICE, serviceOfStore, type StoreServices } from './locked-instance.js';
 import type { MethodOptions } from './method-options.js';
 import { runReplaced } from './replaced-service.js';
-import { isPromise, refuseSubscribers, wrongReturn, type ReturnKind } from './return-kind.js';
+import { isPromise, lateWork, refuseSubscribers, wrongReturn, type ReturnKind } from './return-kind.js';
 import type { TransactionWarning } from './transaction-warning.js';
 
 /** The facts that a decorator finds out about a method while its class is loaded. */
@@ -40,12 +40,16 @@ export type RunnableMethod = Pick<LockedMethod, 'parts' | 'run'>;
 /** Runs inside the lock of a call. `args` are given where the method is to get others than its caller passed. */
 type MethodBody = (lock: Lock, args?: unknown[]) => unknown;
 
+/** How many results of a method are looked at. */
+const MOST_RESULTS = 100;
+
 /** A method that is locked. The values that are the same for all its calls are made once for each application. */
 export class LockedMethod {
   readonly parts: MethodParts;
   readonly #applications = new WeakMap<StoreServices, InApplication>();
   /** Undefined once enough calls were looked at. */
   #warning: TransactionWarning | undefined;
+  #resultsLeft = MOST_RESULTS;
 
   constructor(parts: MethodParts) {
     this.parts = parts;
@@ -86,10 +90,32 @@ export class LockedMethod {
       }
       const call = known.call ?? service.parse(options.of(self, args), this.parts.site);
       const answers = options.answers && options.answersOf(self, args);
-      return service.runCall(list, unsubscribed ? withSignal(call, unsubscribed) : call, answers, body);
+      const watched = this.#resultsLeft > 0 ? this.#watched(body, service) : body;
+      return service.runCall(list, unsubscribed ? withSignal(call, unsubscribed) : call, answers, watched);
     } catch (error) {
       return Promise.reject(error as Error);
     }
+  }
+
+  /** Warns, once for a method, that its promise gives what does its work after the lock. */
+  #watched(body: MethodBody, service: LockService): MethodBody {
+    this.#resultsLeft--;
+    return (lock, args) => {
+      const result = body(lock, args);
+      if (result instanceof Promise) {
+        result.then(
+          (value) => {
+            const late = this.#resultsLeft >= 0 ? lateWork(value, this.parts.site) : undefined;
+            if (late) {
+              this.#resultsLeft = -1;
+              service.warn(late);
+            }
+          },
+          () => undefined,
+        );
+      }
+      return result;
+    };
   }
 
   /**

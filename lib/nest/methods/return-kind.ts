@@ -6,7 +6,7 @@ export type ReturnKind = (typeof RETURN_KINDS)[number];
 
 export const RETURN_KINDS = ['promise', 'observable', 'generator'] as const;
 
-type Tag = '[object AsyncFunction]' | '[object AsyncGeneratorFunction]' | '[object Function]';
+type Tag = '[object AsyncFunction]' | '[object AsyncGeneratorFunction]' | '[object AsyncGenerator]' | '[object Function]';
 
 /**
  * Async functions and generators speak for themselves; others by their declared type, and are taken for promises
@@ -47,8 +47,8 @@ export function isAsyncIterable(value: unknown): boolean {
   return hasMethod(value, Symbol.asyncIterator);
 }
 
-function tagOf(method: Function): Tag {
-  return Object.prototype.toString.call(method) as Tag;
+function tagOf(value: unknown): Tag {
+  return Object.prototype.toString.call(value) as Tag;
 }
 
 const DECLARE_OBSERVABLE = "Declare the return type Observable<…>, or set returns: 'observable'.";
@@ -66,6 +66,23 @@ export function wrongReturn(
         ? ['a promise', "Make it async, or set returns: 'promise'."]
         : ['a value that is neither a promise nor an Observable', 'Make the method async: a lock cannot be held for a synchronous one.'];
   return new LockConfigurationError(`${site} is locked and was taken for one that returns a ${returns}, but it returned ${what}. ${cure}`);
+}
+
+/**
+ * Says why a method whose promise gives such a value runs outside of its lock; undefined for any other value. What the
+ * value does, it does for whoever subscribes or iterates, when the lock is free again.
+ */
+export function lateWork(value: unknown, site: string): string | undefined {
+  const [what, cure] = isObservable(value)
+    ? ['an Observable', "Return the Observable itself and declare its type or returns: 'observable', or await lastValueFrom(…) inside."]
+    : tagOf(value) === '[object AsyncGenerator]'
+      ? ['an async generator', 'Make the method itself an async generator, or read the values inside.']
+      : [];
+  return (
+    what &&
+    `${site} is locked until its promise settles, and the promise gave ${what}: its work begins when the lock is free again. ${cure} ` +
+      'This is said once for each method.'
+  );
 }
 
 /**
