@@ -153,10 +153,13 @@ export class Wire implements LockStore, Turns, Tickets, Operator {
     return this.#sendsAgain ? { ...hold, unanswered: true } : hold;
   }
 
-  /** Whether core may have stopped waiting for the answer that comes now. */
+  /**
+   * Whether core may have stopped waiting for the answer that comes now. At the very moment at which its wait is over,
+   * either may come first.
+   */
   #isLate(sentAt: number, limitMs: number): boolean {
     const { clock } = this.#process;
-    return clock.monotonic() > clock.at(sentAt) + limitMs + GRACE_MS;
+    return clock.monotonic() >= clock.at(sentAt) + limitMs + GRACE_MS;
   }
 
   #released(hold: HoldRecord, released: boolean, isLate: boolean): void {
