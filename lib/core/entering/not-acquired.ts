@@ -139,14 +139,14 @@ function kept({ holder }: GivingUp): string | undefined {
 /** Nobody runs inside, and the lock is taken until then. */
 function lingering({ holder }: GivingUp): string | undefined {
   return holder instanceof Lease && holder.state === 'lingering'
-    ? 'Its code has ended, and its minHold keeps the lock. Raise wait above minHold, or lower minHold.'
+    ? 'Its code has ended, and its minHold keeps the lock. Raise wait, or lower minHold.'
     : undefined;
 }
 
 /** Of calls that name different counts, the smallest counts. */
 function smallerCount({ shares, holder }: GivingUp): string {
   const named = holder && !(holder instanceof Lease) ? (holder.permits ?? Infinity) : Infinity;
-  return typeof shares === 'number' && named < shares ? `a call that has one counts only ${named}, and the smallest count rules: ` : '';
+  return typeof shares === 'number' && named < shares ? `a call that has one counts only ${named}: ` : '';
 }
 
 /**

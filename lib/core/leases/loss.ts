@@ -57,8 +57,7 @@ const WHY: Readonly<Record<LossCause, string>> = {
   shutdown: 'the application shut down. Let sections end before the server has drained, or repeat the call after the restart.',
 };
 
-const NOT_RENEWED =
-  'its lease ended before the code did, and was not renewed (renew: false). Raise ttl, call lock.extend() in time, or leave out renew.';
+const NOT_RENEWED = 'its lease ended before the code did, and was not renewed (renew: false). Raise ttl, or call lock.extend().';
 
 /** Why a lease is not to be trusted any more whose time is over. */
 export function whyExpired({ state }: Lease): LossCause {

@@ -59,7 +59,7 @@ describe('a call that gave up is told', () => {
   test('that the code of the holder has ended, where its minHold keeps the lock', async () => {
     await locks.withLock('k', { minHold: 2_000 }, nothing);
     const { detail } = await refusalOf(locks.withLock('k', { wait: 500 }, never));
-    expect(detail).toContain('Its code has ended, and its minHold keeps the lock. Raise wait above minHold, or lower minHold.');
+    expect(detail).toContain('Its code has ended, and its minHold keeps the lock. Raise wait, or lower minHold.');
   });
 
   test('that others are before it, where nobody has the lock yet', async () => {
