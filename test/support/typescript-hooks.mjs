@@ -8,7 +8,7 @@ import { SOURCES } from '../../scripts/entry-points.mjs';
 const ROOT = new URL('../../', import.meta.url);
 /** Whether the program takes the library as it was built, as a user does, and not its sources: it starts sooner. */
 const usesBuild = process.env.LIBRARY === 'built';
-/** Deliberate defects, as a list of `{ file, from, to }`: for the tests that have to notice them. */
+/** Deliberate defects, as a list of `[file, from, to]`: for the tests that have to notice them. */
 const edits = JSON.parse(process.env.TYPESCRIPT_EDITS ?? '[]');
 
 export async function resolve(specifier, context, next) {
@@ -36,8 +36,8 @@ export async function load(url, context, next) {
 
 function infect(source, file) {
   return edits
-    .filter((edit) => edit.file === file)
-    .reduce((text, { from, to }) => {
+    .filter(([edited]) => edited === file)
+    .reduce((text, [, from, to]) => {
       if (!text.includes(from)) {
         throw new Error(`The mutant no longer fits ${file}: it has no "${from}". Correct the mutant.`);
       }
