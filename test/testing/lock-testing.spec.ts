@@ -159,7 +159,7 @@ describe('holdElsewhere()', () => {
   test('and lose() refuse a placeholder, which no key has', async () => {
     const app = await boot();
     const control = app.get(LockTesting);
-    const refusal = { code: 'LOCK_KEY', detail: expect.stringContaining('has <id>, which is a placeholder') as string };
+    const refusal = { code: 'LOCK_KEY', detail: expect.stringContaining('has <id>, which is a placeholder') };
     await expect(control.holdElsewhere('balance:<id>')).rejects.toMatchObject(refusal);
     await expect(control.lose('balance:<id>')).rejects.toMatchObject(refusal);
     await app.close();
