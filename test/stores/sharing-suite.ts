@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError, LockNotAcquiredError } from '../../lib/core/words/errors';
 import { assertLocked } from '../../lib/nest/current-lock';
+import { outsideLocks } from '../../lib/core/calls/call-tree';
 import type { LockService } from '../../lib/nest/lock.service';
 import type { LockStore } from '../../lib/core/seam/lock-store';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
@@ -192,7 +193,9 @@ export function sharingSuite(place: () => StorePlace, { offers }: StoreKind): vo
       expect(guest.isHeld()).toBe(true);
       await guest.release();
       expect(await writes).toBe('wrote');
-      await expect(other.withLock(key, { mode: 'read', ticket }, () => 'ran')).rejects.toMatchObject({ code: 'LOCK_LOST' });
+      await expect(other.withLock(key, { mode: 'read', ticket }, () => 'ran')).rejects.toMatchObject({
+        code: 'LOCK_LOST',
+      });
     });
 
     test('refuses the ticket of a reader that has left, although another of the process is in', async () => {
@@ -201,7 +204,9 @@ export function sharingSuite(place: () => StorePlace, { offers }: StoreKind): vo
       const ticket = left.makeTicket();
       await left.release();
       await using later = await other.acquire(key, { mode: 'read' });
-      await expect(other.withLock(key, { mode: 'read', ticket }, () => 'ran')).rejects.toMatchObject({ code: 'LOCK_LOST' });
+      await expect(other.withLock(key, { mode: 'read', ticket }, () => 'ran')).rejects.toMatchObject({
+        code: 'LOCK_LOST',
+      });
       expect(later.isHeld()).toBe(true);
     });
 
@@ -259,7 +264,9 @@ export function sharingSuite(place: () => StorePlace, { offers }: StoreKind): vo
       expect(troubles).toEqual([expect.objectContaining(about)]);
       expect((troubles as { holder?: { by: string } }[])[0]?.holder?.by).toContain('Erp.old');
       const refusal = third.withPermit(key, 2, { by: 'Erp.new', wait: 0 }, () => 'ran');
-      await expect(refusal).rejects.toMatchObject({ detail: expect.stringContaining('a call that has one counts only 1') as string });
+      await expect(refusal).rejects.toMatchObject({
+        detail: expect.stringContaining('a holder counts only 1: all are taken') as string,
+      });
       await permit.release();
       await using newer = await one.acquirePermit(key, 2, { by: 'Erp.new' });
       expect(newer.isHeld()).toBe(true);
@@ -295,6 +302,7 @@ export function sharingSuite(place: () => StorePlace, { offers }: StoreKind): vo
         await expect(other.withPermit(key, 2, () => 'ran')).rejects.toMatchObject(saying('is a lock now'));
         await expect(one.withPermit(key, 2, () => 'ran')).rejects.toMatchObject(saying('is a lock now'));
         await expect(one.withPermit(key, 2, { wait: 0 }, () => 'ran')).rejects.toMatchObject(saying('is a lock now'));
+        await expect(outsideLocks(() => one.acquirePermit(key, 2))).rejects.toMatchObject(saying('is a lock now'));
       });
     });
 

@@ -52,7 +52,7 @@ export class KeyByKey {
   }
 
   async #enterOne(key: string, acquisition: Acquisition): Promise<Lease> {
-    const { lifecycle, lines } = this.#parts;
+    const { lifecycle } = this.#parts;
     const { call, frame } = acquisition;
     const ticket = call.ticket === undefined ? undefined : readTicket(call.ticket, key);
     let inherited = call.reentry === 'context' ? enclosingLock(this.#parts.leases, key, frame, call.shares) : undefined;
@@ -75,8 +75,19 @@ export class KeyByKey {
       const reenter = (joined: Lease): Promise<void> => this.#reenter(joined, acquisition);
       return this.#guests.enter(inherited, acquisition, reenter, () => this.#join(inherited, acquisition));
     }
+    return this.#queue(key, acquisition);
+  }
+
+  /** Waits in the line of the key until the call is its contender, and contends. */
+  async #queue(key: string, acquisition: Acquisition): Promise<Lease> {
+    const { lines } = this.#parts;
     const lease = acquisition.newLease(key);
     const taken = lines.lineOf(key);
+    if (typeof lease.shares === 'number' && taken?.lease) {
+      // A call here has the key as a lock. The store refuses a permit of it, as in any other process.
+      await this.#contender.obtain(lease, acquisition);
+      return lease;
+    }
     const line = taken ?? lines.open(key);
     if (taken) {
       await this.#becomeContender(taken, lease, acquisition);

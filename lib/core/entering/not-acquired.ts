@@ -73,9 +73,8 @@ function explain(givingUp: GivingUp, holder: LockHolder | undefined): string {
       return explainCycle(givingUp.cycle as Cycle);
     case 'busy': {
       const limit = waitMs === 0 ? ' at once' : ` within ${waitMs} ms`;
-      const held = typeof givingUp.shares === 'number' ? `${smallerCount(givingUp)}all are taken, the first` : 'it is held';
-      const who = holder ? `${held} by ${holder.by} since ${seconds(holder.heldMs)}` : 'other calls are before this one';
-      const cure = ownHandle(givingUp) ?? ownCaller(givingUp) ?? kept(givingUp) ?? lingering(givingUp) ?? deadlock(givingUp);
+      const who = holder ? `${howHeld(givingUp)} by ${holder.by} since ${seconds(holder.heldMs)}` : 'other calls are before this one';
+      const cure = ownHandle(givingUp) ?? ownCaller(givingUp) ?? kept(givingUp) ?? deadlock(givingUp);
       return `${limit}: ${who}. ${cure ?? `Raise wait, or shorten what runs inside the lock.${lostContext(givingUp)}`}`;
     }
   }
@@ -128,25 +127,27 @@ function ownCaller({ frame, reentry, holder }: GivingUp): string | undefined {
     : undefined;
 }
 
-/** Only the calls of the transaction enter before its end. */
+/** The code of the holder has ended, so that nothing in it can be shorter. Of a transaction, only its calls enter. */
 function kept({ holder }: GivingUp): string | undefined {
+  if (holder instanceof Lease && holder.state === 'lingering') {
+    return 'Its code has ended, and minHold keeps the lock. Raise wait, or lower minHold.';
+  }
   return holder instanceof Lease && holder.calls.isOnlyKept
     ? 'Its code has ended, and the transaction around it has not. Shorten the transaction, or raise wait. If this call belongs to it, make sure ' +
         "that LockModule's option transaction returns the same promise for all calls of a transaction."
     : undefined;
 }
 
-/** Nobody runs inside, and the lock is taken until then. */
-function lingering({ holder }: GivingUp): string | undefined {
-  return holder instanceof Lease && holder.state === 'lingering'
-    ? 'Its code has ended, and its minHold keeps the lock. Raise wait, or lower minHold.'
-    : undefined;
-}
-
-/** Of calls that name different counts, the smallest counts. */
-function smallerCount({ shares, holder }: GivingUp): string {
-  const named = holder && !(holder instanceof Lease) ? (holder.permits ?? Infinity) : Infinity;
-  return typeof shares === 'number' && named < shares ? `a call that has one counts only ${named}: ` : '';
+/** A lease of this process that is in the way of a permit is that of a lock. Of different counts, the smallest counts. */
+function howHeld({ shares, holder }: GivingUp): string {
+  if (typeof shares !== 'number') {
+    return 'it is held';
+  }
+  if (holder instanceof Lease) {
+    return 'it is held as a lock';
+  }
+  const named = holder?.permits ?? shares;
+  return `${named < shares ? `a holder counts only ${named}: ` : ''}all are taken, the first`;
 }
 
 /**

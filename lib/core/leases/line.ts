@@ -103,12 +103,9 @@ export class Line implements WaitingLine {
   /**
    * Whether a call that so shares the key asks the store itself, until the contender's first answer: for a permit, in a
    * process that does not ask for all of them yet. A reader that waits need not ask, since it enters beside the
-   * contender. A call that wants a permit of what is a lock here gets its refusal from the store, as elsewhere.
+   * contender.
    */
   mayAskBeside(shares: Shares, waits: boolean): boolean {
-    if (this.#lease !== undefined && this.#lease.shares === undefined) {
-      return shares !== 'read';
-    }
     if (this.#lease !== undefined || this.#last !== undefined) {
       return false;
     }

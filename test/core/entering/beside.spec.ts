@@ -7,6 +7,7 @@ import type { LockService } from '../../../lib/nest/lock.service';
 import { MemoryLockStore } from '../../../lib/memory/memory-lock-store';
 import { makeLocks } from '../../support/make-locks';
 import { saying } from '../../support/saying';
+import { until } from '../../support/until';
 
 /** Carries acquires out at once, and answers from when it is told to; the answers of some are lost. */
 class SlowStore extends MemoryLockStore {
@@ -105,6 +106,20 @@ describe('calls of one process that want permits at once', () => {
     await held.release();
     await Promise.all(calls);
     expect(order).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+  });
+
+  test('are told that the key is held as a lock, where a call that came before them has it as one', async () => {
+    store.answer();
+    const held = await makeLocks(store).acquire('k');
+    let end!: () => void;
+    const locked = locks.withLock('k', () => new Promise<void>((resolve) => (end = resolve)));
+    await until('that it waits', async () => (await store.inspect('k'))?.waiters.length === 1);
+    const refused = permit(3, { wait: 500 }).catch((error: unknown) => error);
+    await held.release();
+    const detail = expect.stringContaining('within 500 ms: it is held as a lock by ') as string;
+    expect(await refused).toMatchObject({ reason: 'busy', detail });
+    end();
+    await locked;
   });
 
   test('are refused, those that do not wait, only where none is left', async () => {

@@ -59,7 +59,7 @@ describe('a call that gave up is told', () => {
   test('that the code of the holder has ended, where its minHold keeps the lock', async () => {
     await locks.withLock('k', { minHold: 2_000 }, nothing);
     const { detail } = await refusalOf(locks.withLock('k', { wait: 500 }, never));
-    expect(detail).toContain('Its code has ended, and its minHold keeps the lock. Raise wait, or lower minHold.');
+    expect(detail).toContain('Its code has ended, and minHold keeps the lock. Raise wait, or lower minHold.');
   });
 
   test('that others are before it, where nobody has the lock yet', async () => {
@@ -157,7 +157,12 @@ describe('a call that closes a cycle is told what waits for what', () => {
   const call = { site: 'Orders.ship', heldMs: 40, waitedMs: 0 };
   const fleet = (processes: readonly string[]): Cycle => ({
     scope: 'fleet',
-    calls: processes.map((process, at) => ({ ...call, process, holds: `k${at}`, waitsFor: `k${(at + 1) % processes.length}` })),
+    calls: processes.map((process, at) => ({
+      ...call,
+      process,
+      holds: `k${at}`,
+      waitsFor: `k${(at + 1) % processes.length}`,
+    })),
   });
   const explained = (processes: readonly string[]): string =>
     notAcquired({
