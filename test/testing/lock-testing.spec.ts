@@ -132,7 +132,9 @@ describe('lose()', () => {
   test('leaves a later release by force what it is', async () => {
     const app = await boot();
     const [control, locks] = [app.get(LockTesting), app.get(LockService)];
-    await expect(locks.withLock('k', () => control.lose('k', 'expired'))).rejects.toMatchObject({ reason: 'expired' });
+    const loss = locks.withLock('k', () => control.lose('k', 'expired'));
+    const detail = expect.stringContaining('its lease ended before the code did. Check lock.signal');
+    await expect(loss).rejects.toMatchObject({ reason: 'expired', detail });
     await expect(locks.withLock('k', (lock) => locks.operations.forceRelease('k', { fence: lock.fence }))).rejects.toMatchObject({
       reason: 'forced',
     });
@@ -187,7 +189,10 @@ describe('holdElsewhere()', () => {
     await control.lose('k');
     await using full = await control.holdElsewhere('k', { permits: 1 });
     expect(full).toBeDefined();
-    await expect(locks.withPermit('k', 50, { wait: 0 }, () => 'in')).rejects.toMatchObject({ status: 429, permits: 50 });
+    await expect(locks.withPermit('k', 50, { wait: 0 }, () => 'in')).rejects.toMatchObject({
+      status: 429,
+      permits: 50,
+    });
     await app.close();
   });
 
@@ -206,7 +211,10 @@ test('a store that is away fails the calls of its locks alone, and health says t
   control.storeAway({ store: 'reports' });
   expect(await locks.withLock('k', { wait: 0 }, () => 'in')).toBe('in');
   control.storeAway();
-  await expect(locks.withLock('k', { wait: 0 }, () => 'in')).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: false });
+  await expect(locks.withLock('k', { wait: 0 }, () => 'in')).rejects.toMatchObject({
+    code: 'LOCK_STORE',
+    unknown: false,
+  });
   expect(await locks.operations.health({ downAfter: 0 })).toMatchObject({ status: 'down' });
   control.storeBack();
   expect(await locks.withLock('k', { wait: 0 }, () => 'in')).toBe('in');

@@ -83,6 +83,11 @@ export class Lease extends Hold {
     return this.#ttlMs;
   }
 
+  /** Whether its call wanted it renewed. */
+  get renews(): boolean {
+    return this.#renews;
+  }
+
   get acquiredAt(): number {
     return this.#acquiredAt;
   }

@@ -5,10 +5,10 @@ import type { Lease } from './lease.js';
 export type LossCause = LostReason | 'gone';
 
 /** The error of a lease that ended before its code did, or before the transaction that kept it did. */
-export function lossOf({ key, calls, heldMs, term }: Lease, cause: LossCause): LockLostError {
+export function lossOf({ key, calls, heldMs, renews }: Lease, cause: LossCause): LockLostError {
   const kept = calls.isOnlyKept ? ' Its code had ended, and the transaction around it had not: roll it back.' : '';
   return new LockLostError(
-    `Lock "${key}" was lost after ${Math.round(heldMs)} ms: ${cause === 'expired' && !term.isRenewed ? NOT_RENEWED : WHY[cause]}${kept}`,
+    `Lock "${key}" was lost after ${Math.round(heldMs)} ms: ${cause === 'expired' && !renews ? NOT_RENEWED : WHY[cause]}${kept}`,
     key,
     cause === 'gone' ? 'expired' : cause,
   );
@@ -57,7 +57,7 @@ const WHY: Readonly<Record<LossCause, string>> = {
   shutdown: 'the application shut down. Let sections end before the server has drained, or repeat the call after the restart.',
 };
 
-const NOT_RENEWED = 'its lease ended before the code did, and was not renewed (renew: false). Raise ttl, or call lock.extend().';
+const NOT_RENEWED = 'its lease ended, and is not renewed (renew: false). Raise ttl, or call lock.extend().';
 
 /** Why a lease is not to be trusted any more whose time is over. */
 export function whyExpired({ state }: Lease): LossCause {
