@@ -99,20 +99,17 @@ export class LockedMethod {
 
   /** Warns, once for a method, that its promise gives what does its work after the lock. */
   #watched(body: MethodBody, service: LockService): MethodBody {
-    this.#resultsLeft--;
+    const look = (value: unknown): void => {
+      const late = this.#resultsLeft-- > 0 ? lateWork(value, this.parts.site) : undefined;
+      if (late) {
+        this.#resultsLeft = 0;
+        service.warn(late);
+      }
+    };
     return (lock, args) => {
       const result = body(lock, args);
       if (result instanceof Promise) {
-        result.then(
-          (value) => {
-            const late = this.#resultsLeft >= 0 ? lateWork(value, this.parts.site) : undefined;
-            if (late) {
-              this.#resultsLeft = -1;
-              service.warn(late);
-            }
-          },
-          () => undefined,
-        );
+        result.then(look, () => undefined);
       }
       return result;
     };
@@ -135,7 +132,11 @@ export class LockedMethod {
     if (!LockService.isGenuine(service)) {
       return { isOurs: false, service: service as Partial<LockService> };
     }
-    const known: InApplication = { isOurs: true, service, call: options.isFixed ? service.parse(options.fixed, site) : undefined };
+    const known: InApplication = {
+      isOurs: true,
+      service,
+      call: options.isFixed ? service.parse(options.fixed, site) : undefined,
+    };
     this.#applications.set(given, known);
     return known;
   }

@@ -69,19 +69,18 @@ export function wrongReturn(
 }
 
 /**
- * Says why a method whose promise gives such a value runs outside of its lock; undefined for any other value. What the
- * value does, it does for whoever subscribes or iterates, when the lock is free again.
+ * Says why the work of a method whose promise gives such a value is not locked: it begins when somebody subscribes or
+ * iterates. Undefined for other values, streams among them, which may be at work already.
  */
 export function lateWork(value: unknown, site: string): string | undefined {
   const [what, cure] = isObservable(value)
-    ? ['an Observable', "Return the Observable itself and declare its type or returns: 'observable', or await lastValueFrom(…) inside."]
+    ? ['an Observable', `Return the Observable itself, or await it inside. ${DECLARE_OBSERVABLE}`]
     : tagOf(value) === '[object AsyncGenerator]'
       ? ['an async generator', 'Make the method itself an async generator, or read the values inside.']
       : [];
   return (
     what &&
-    `${site} is locked until its promise settles, and the promise gave ${what}: its work begins when the lock is free again. ${cure} ` +
-      'This is said once for each method.'
+    `${site} is locked until its promise settles, which gave ${what}: its work is not locked. ${cure} This is said once for each method.`
   );
 }
 
