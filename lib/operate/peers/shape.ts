@@ -59,7 +59,7 @@ const KINDS = {
 type Given = Readonly<Record<string, unknown>>;
 
 /** Stands for a value that has not the right shape. */
-const MISFIT = Symbol('misfit');
+const MISFIT = Symbol();
 
 /**
  * A copy of a message that somebody sent, which has the fields of its shape alone, and defaults for those that are
@@ -92,8 +92,9 @@ function copyOfList(values: readonly unknown[], shape: Shape): unknown {
 }
 
 function copyOfFields(given: Given, shape: Fields): unknown {
-  const copies = Object.entries(shape).map(([name, its]) => [name, copyOf(given[name], its)] as const);
-  return copies.some(([, copy]) => copy === MISFIT) ? MISFIT : Object.fromEntries(copies);
+  const copy: Record<string, unknown> = {};
+  const fits = Object.entries(shape).every(([name, its]) => (copy[name] = copyOf(given[name], its)) !== MISFIT);
+  return fits ? copy : MISFIT;
 }
 
 const isOptional = (shape: object): shape is Optional => 'maybe' in shape;
