@@ -19,8 +19,6 @@ import {
 } from './steps.js';
 
 const STEPS = 40;
-/** As many sequences find each of the defects. */
-const MOST_SEEDS = 400;
 
 /** A server whose operations are compared with those of the lock table. */
 export interface AlikeServer {
@@ -124,11 +122,11 @@ export async function expectAlike(server: AlikeServer, seeds: readonly number[])
   }
 }
 
-/** Expects that one of the first sequences shows a difference where `right` is `wrong`. */
+/** Expects that one of the first sequences, as many as `mostSeeds`, shows a difference where `right` is `wrong`. */
 export async function expectFound(
   [, right, wrong]: SourceDefect,
   differenceOf: (seed: number, edit: (source: string) => string) => Promise<string | undefined>,
-  finding = /but the server/,
+  { mostSeeds = 400, finding = /but the server/ } = {},
 ): Promise<void> {
   let edits = 0;
   const edit = (source: string): string => {
@@ -136,7 +134,7 @@ export async function expectFound(
     return source.replaceAll(right, () => wrong);
   };
   let difference: string | undefined;
-  for (let seed = 1; difference === undefined && seed <= MOST_SEEDS; seed++) {
+  for (let seed = 1; difference === undefined && seed <= mostSeeds; seed++) {
     difference = await differenceOf(seed, edit);
   }
   expect(edits).toBeGreaterThan(0);

@@ -114,11 +114,10 @@ describe('the functions of the PostgreSQL store', () => {
   test.each(DEFECTS_OF_BATCHES)(
     'a batch that %s is found out',
     (...defect) =>
-      expectFound(
-        defect,
-        (seed, edit) => differenceIn(seed, batches, edit).catch((error: Error) => error.message),
-        /but the server|The batch was answered|lock timeout/,
-      ),
+      expectFound(defect, (seed, edit) => differenceIn(seed, batches, edit).catch((error: Error) => error.message), {
+        mostSeeds: 40,
+        finding: /but the server|The batch was answered|lock timeout/,
+      }),
     240_000,
   );
 
