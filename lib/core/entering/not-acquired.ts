@@ -138,7 +138,9 @@ function kept({ holder }: GivingUp): string | undefined {
     : undefined;
 }
 
-/** A lease of this process that is in the way of a permit is that of a lock. Of different counts, the smallest counts. */
+/**
+ * A lease of this process that is in the way of a permit is that of a lock. Of different counts, the smallest counts.
+ */
 function howHeld({ shares, holder }: GivingUp): string {
   if (typeof shares !== 'number') {
     return 'it is held';
