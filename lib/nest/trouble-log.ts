@@ -15,7 +15,9 @@ export class TroubleLog {
     const where = printable(`Lock ${lock} of ${trouble.by}`);
     switch (trouble.type) {
       case 'lost':
-        logger[trouble.reason === 'shutdown' ? 'warn' : 'error'](`${where} ${lostWords(trouble)}`);
+        logger[trouble.reason === 'shutdown' ? 'warn' : 'error'](
+          `${where} ${trouble.error.detail.replace(printable(`Lock "${trouble.key}" `), '')}`,
+        );
         break;
       case 'forced':
         logger.warn(printable(forcedWords(lock, trouble)));
@@ -99,13 +101,6 @@ function logLeader(event: Extract<LockTrouble, { type: 'leader' }>, who: string)
 /** A lock by its key, and by its store where that has a name. */
 function named({ key, store }: LockTrouble): string {
   return `"${key}"${store === 'default' ? '' : ` in the store '${store}'`}`;
-}
-
-function lostWords({ heldMs, reason, kept }: Extract<LockTrouble, { type: 'lost' }>): string {
-  const lost = `was lost after ${Math.round(heldMs)} ms: ${reason}.`;
-  return kept
-    ? `${lost} Its code had ended, and the transaction around it had not: what that commits may overwrite what the next owner wrote.`
-    : lost;
 }
 
 /** Who released a lock by force, from where, and why; for the process that held it, whose it was. */

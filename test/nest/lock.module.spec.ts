@@ -324,7 +324,7 @@ describe('events and logs', () => {
     expect(events.find(({ type }) => type === 'lost')).toMatchObject({ reason: 'expired' });
     expect(logged).toEqual(
       expect.arrayContaining([
-        expect.stringMatching(/Lock "k" of .* was lost after/),
+        expect.stringMatching(/^Lock "k" of .* was lost after \d+ ms: the store no longer has it\. It was deleted/),
         expect.stringMatching(/store 'default' is unavailable/),
       ]),
     );

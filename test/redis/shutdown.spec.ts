@@ -90,7 +90,7 @@ describe('SIGTERM with shutdown hooks', () => {
     expect(application.notices.slice(0, drained).filter(({ event }) => event === 'rejected' || event === 'notified')).toEqual([]);
     expect(rejected).toBeGreaterThan(drained);
     expect(application.notices[application.positionOf('notified', 'job')]).toMatchObject({ reason: 'shutdown' });
-    expect(application.output).toMatch(/Lock "job" of .* was lost after \d+ ms: shutdown/);
+    expect(application.output).toMatch(/Lock "job" of .* was lost after \d+ ms: the application shut down\./);
 
     // Only the minHold is left, and runs out.
     const left = await leftBehind();

@@ -1,6 +1,6 @@
 import type { CallNode, Keeper } from '../calls/call-tree.js';
 import type { CallOptions } from '../words/call-options.js';
-import type { LockError, LostReason } from '../words/errors.js';
+import type { LockError, LockLostError } from '../words/errors.js';
 import type { Lease } from './lease.js';
 
 /** A call on its way into its locks, as leases see it. */
@@ -37,7 +37,7 @@ export interface LeaseEvents {
   renewalFailed(lease: Lease, error: LockError): void;
   released(lease: Lease): void;
   releaseFailed(lease: Lease, error: LockError): void;
-  lost(lease: Lease, reason: LostReason, kept: boolean): void;
+  lost(lease: Lease, error: LockLostError, kept: boolean): void;
   /** The last call has left a lease that was lost. */
   codeEnded(lease: Lease): void;
 }

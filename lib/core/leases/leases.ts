@@ -235,9 +235,10 @@ export class Leases {
 
   /** Somebody deleted the lock or released it by force, and the code ended before this process could find out. */
   #foundGone(lease: Lease, leaving: CallNode | LeaseKeeper | undefined): void {
-    const loss = lossOf(lease, this.#forcedReason(lease) ?? 'gone');
+    const kept = leaving !== undefined && !(leaving instanceof CallNode);
+    const loss = lossOf(lease, this.#forcedReason(lease) ?? 'gone', kept);
     lease.lose(loss);
-    this.#parts.events.lost(lease, loss.reason, leaving !== undefined && !(leaving instanceof CallNode));
+    this.#parts.events.lost(lease, loss, kept);
     leaving?.notify(loss);
   }
 
@@ -270,13 +271,13 @@ export class Leases {
     }
   }
 
-  #end(lease: Lease, cause: LossCause): LockLostError {
-    const loss = lossOf(lease, cause);
+  #end(lease: Lease, cause: LossCause, kept = lease.calls.isOnlyKept): LockLostError {
+    const loss = lossOf(lease, cause, kept);
     this.#forget(lease);
     lease.lose(loss);
     // The code first: listeners to events may be slow.
     lease.calls.notify(loss);
-    this.#parts.events.lost(lease, loss.reason, lease.calls.isOnlyKept);
+    this.#parts.events.lost(lease, loss, kept);
     lease.calls.refuse(loss);
     return loss;
   }

@@ -4,11 +4,11 @@ import type { Lease } from './lease.js';
 /** Why a lease ended; `gone`: the store said so before its time was over. */
 export type LossCause = LostReason | 'gone';
 
-/** The error of a lease that ended before its code did, or before the transaction that kept it did. */
-export function lossOf({ key, calls, heldMs, renews }: Lease, cause: LossCause): LockLostError {
-  const kept = calls.isOnlyKept ? ' Its code had ended, and the transaction around it had not: roll it back.' : '';
+/** The error of a lease that ended before its code did, or before the transaction did that alone kept it. */
+export function lossOf({ key, heldMs, renews }: Lease, cause: LossCause, kept: boolean): LockLostError {
+  const ended = kept ? ' Its code had ended, and the transaction around it had not: roll it back.' : '';
   return new LockLostError(
-    `Lock "${key}" was lost after ${Math.round(heldMs)} ms: ${cause === 'expired' && !renews ? NOT_RENEWED : WHY[cause]}${kept}`,
+    `Lock "${key}" was lost after ${Math.round(heldMs)} ms: ${cause === 'expired' && !renews ? NOT_RENEWED : WHY[cause]}${ended}`,
     key,
     cause === 'gone' ? 'expired' : cause,
   );

@@ -4,7 +4,7 @@ import type { EntryEvents } from '../entering/entering-parts.js';
 import { modeOf } from '../words/call-options.js';
 import { keysOf } from '../words/cycle-call.js';
 import { callerOf, THIS_PROCESS, type Caller } from '../words/caller.js';
-import { LockNotAcquiredError, refusalOfStore, type LockError, type LostReason } from '../words/errors.js';
+import { LockNotAcquiredError, refusalOfStore, type LockError, type LockLostError } from '../words/errors.js';
 import type { Lease } from '../leases/lease.js';
 import type { Entrant, LeaseEvents } from '../leases/lease-events.js';
 import {
@@ -166,8 +166,8 @@ export class Reporter implements LeaseEvents, EntryEvents {
   }
 
   /** `kept` says that its code had ended, and a transaction kept the lock. */
-  lost(lease: Lease, reason: LostReason, kept: boolean): void {
-    this.#trouble({ type: 'lost', ...this.#heldLease(lease), reason, kept }, lease);
+  lost(lease: Lease, error: LockLostError, kept: boolean): void {
+    this.#trouble({ type: 'lost', ...this.#heldLease(lease), reason: error.reason, error, kept }, lease);
   }
 
   endedLate(lease: Lease, thrown: unknown): void {

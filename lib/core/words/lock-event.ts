@@ -1,7 +1,14 @@
 import { channel } from 'node:diagnostics_channel';
 import type { HoldMode } from './call-options.js';
 import type { Cycle } from './cycle-call.js';
-import { LockNotAcquiredError, type LockError, type LockHolder, type LostReason, type NotAcquiredReason } from './errors.js';
+import {
+  LockNotAcquiredError,
+  type LockError,
+  type LockHolder,
+  type LockLostError,
+  type LostReason,
+  type NotAcquiredReason,
+} from './errors.js';
 
 /** The name of the `node:diagnostics_channel` that every lock event is published on. */
 export const LOCK_CHANNEL = 'nestjs-distributed-lock';
@@ -81,7 +88,8 @@ export interface ForcedBy {
  *
  * `inside` says that the call waited for another one inside the same lock.
  *
- * `kept` of `lost` says that the code had ended, and the transaction around it had not: no call was left to reject.
+ * `error` of `lost` says why. `kept` says that the code had ended, and the transaction around it had not: no call was
+ * left to reject.
  *
  * `untold` of `storeUnavailable` is the number of outages that the log left out: it has one line a minute for each
  * reason.
@@ -116,6 +124,7 @@ export type LockEvent =
       readonly fence: number;
       readonly heldMs: number;
       readonly reason: LostReason;
+      readonly error: LockLostError;
       readonly kept: boolean;
     })
   | (EventOfLock & { readonly type: 'endedLate'; readonly fence: number; readonly heldMs: number; readonly thrown: unknown })

@@ -1,5 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { LockConfigurationError, LockStoreError, type LockHolder } from '../../../lib/core/words/errors';
+import { LockConfigurationError, LockLostError, LockStoreError, type LockHolder } from '../../../lib/core/words/errors';
 import type { AcquireReply, HoldRecord } from '../../../lib/core/seam/lock-store';
 import type { LockTrouble } from '../../../lib/core/words/lock-event';
 import { LOCK_CHANNEL, type EventOfLock, type LockEvent } from '../../../lib/core/words/lock-event';
@@ -249,7 +249,8 @@ test.each<[unknown, RegExp]>([
 
 describe('the log of a process', () => {
   const about: EventOfLock = { store: 'default', key: 'k', name: 'n', by: 'b', process: 'p', site: 's' };
-  const lost = (fence: number): LockEvent => ({ ...about, type: 'lost', fence, heldMs: 1, reason: 'expired', kept: false });
+  const error = new LockLostError('gone', 'k', 'expired');
+  const lost = (fence: number): LockEvent => ({ ...about, type: 'lost', fence, heldMs: 1, reason: 'expired', error, kept: false });
   const refused = (of: Partial<EventOfLock>, waitedMs = 0, holder?: LockHolder): LockEvent => ({
     ...about,
     ...of,
