@@ -35,7 +35,7 @@ export const SIZES = {
     stores: {
       pair: { rounds: 60, pairs: 200, warmUp: 5_000, counted: 200 },
       parallel: { repeats: 5, callers: 64, pairs: 100, warmUp: 50 },
-      hot: { repeats: 3, callers: 64, bursts: 4, warmUp: 300 },
+      hot: { repeats: 5, callers: 64, bursts: 40, warmUp: 2_000 },
       fleet: { repeats: 3, processes: 4, callers: 50, sectionMs: 5, warmUp: 300 },
       handOver: { lanes: 4, rounds: 24, warmUp: 300 },
       severalKeys: { processes: 4, keys: 8, callers: 50, sectionMs: 5, warmUp: 300 },
