@@ -110,7 +110,11 @@ class Statement {
 
   async #cancel(connection: PooledConnection): Promise<void> {
     this.#isCancelled = true;
-    await this.#dialect.cancel(connection, () => this.#isAnswered);
+    try {
+      await this.#dialect.cancel(connection, () => this.#isAnswered);
+    } catch {
+      // A driver that cannot ask the server must not end the process: the connection ends all the same.
+    }
     if (!this.#isOver) {
       this.#timer = this.#after(CANCELLED_MS, () => this.#end()).unref();
     }

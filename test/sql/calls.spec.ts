@@ -33,16 +33,18 @@ let sent: Sent[];
 let cancelledAt: number[];
 /** How connections were given back. */
 let released: unknown[];
+let cancel: Dialect['cancel'];
 let calls: Calls;
 
 beforeEach(() => {
   [sent, cancelledAt, released] = [[], [], []];
+  cancel = () => void cancelledAt.push(performance.now());
   const dialect: Partial<Dialect> = {
     name: 'The database',
     connect: (connected) => connected(undefined, connection),
     send: (_connection, { sql }: Sql, answered) => void sent.push({ sql, answered }),
     release: (_connection, end) => void released.push(end),
-    cancel: () => void cancelledAt.push(performance.now()),
+    cancel: (...asked) => cancel(...asked),
     isInTransaction: (error) => error === UNFIT,
     mayStay: (error) => error !== UNFIT,
     isRefusal: (error) => [CONFLICT, REFUSAL, UNFIT].includes(error),
@@ -73,6 +75,10 @@ async function passes(ms: number): Promise<void> {
   await jest.advanceTimersByTimeAsync(ms);
   await turn();
   await turn();
+}
+
+function fails(): never {
+  throw new Error('no socket');
 }
 
 const NO_REPLY = { code: 'LOCK_STORE', unknown: true };
@@ -121,6 +127,19 @@ test('a statement whose caller has given up is cancelled when it has taken a sec
   expect(call.end).toMatchObject(NO_REPLY);
   await passes(2_000);
   expect(cancelledAt.map((at) => at - sentAt)).toEqual([1_000]);
+});
+
+test.each([
+  ['throws', (): never => fails()],
+  ['rejects', async (): Promise<never> => fails()],
+])('a driver that %s where a statement is to be cancelled fails nothing else, and the connection ends a second later', async (_, fail) => {
+  cancel = fail;
+  const call = watched(calls.call(ACQUIRE, { key: 'k', latest: 0 }, { key: 'k', limitMs: LIMIT_MS }));
+  await passes(1_500);
+  expect(call.end).toMatchObject(NO_REPLY);
+  expect(released).toEqual([]);
+  await passes(1_500);
+  expect(released).toEqual([true]);
 });
 
 test('a statement whose caller has given up is not sent again on another connection, and its own ends where that is in a transaction', async () => {
