@@ -18,6 +18,11 @@ const LOOK_MS = 250;
 const SOON = 'for: 3s';
 /** For how long a line is late, in milliseconds. */
 const LATE_MS = 10_000;
+/**
+ * How long the servers are asked to cancel statements that were on their way when the application closed. pg looks for
+ * a module of Node then, which a suite that has ended does not give.
+ */
+const CANCELLING_MS = 3_000;
 const WORDS = pageWords();
 
 /** The alert that calls fire besides where they fail. */
@@ -69,6 +74,7 @@ export function describeFaults(store: string, faults: Faults): void {
     await prometheus.stop();
     await Promise.all([application.close(), other.close()]);
     await Promise.all([...worlds.values()].map((world) => world.stop()));
+    await sleep(CANCELLING_MS);
     rmSync(folder, { recursive: true });
   }, PATIENCE_MS);
 
