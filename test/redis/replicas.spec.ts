@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockConfigurationError, LockLostError, LockStoreError } from '../../lib/core/words/errors';
 import type { AcquireReply } from '../../lib/core/seam/lock-store';
+import { TRIAL_KEY } from '../../lib/core/watching/trials';
 import type { LockTrouble } from '../../lib/core/words/lock-event';
 import type { LockService } from '../../lib/nest/lock.service';
 import { RedisLockStore } from '../../lib/redis/redis-lock-store';
@@ -88,8 +89,9 @@ async function inWorld(run: (world: World) => Promise<void>): Promise<void> {
         await master.kill();
         await replica.client.replicaof('NO', 'ONE');
       },
-      // The lock of a start may be left for a while, where the machine stalled.
-      storedLocks: async () => (await master.client.keys('lock:lock:*')).filter((name) => !name.includes('start-up check')),
+      // The lock of a start or of a trial may be left for a while, where the machine stalled.
+      storedLocks: async () =>
+        (await master.client.keys('lock:lock:*')).filter((name) => !name.includes('start-up check') && !name.includes(TRIAL_KEY)),
     });
   } finally {
     await Promise.all(stores.map((store) => store.close()));
