@@ -193,9 +193,7 @@ export function sharingSuite(place: () => StorePlace, { offers }: StoreKind): vo
       expect(guest.isHeld()).toBe(true);
       await guest.release();
       expect(await writes).toBe('wrote');
-      await expect(other.withLock(key, { mode: 'read', ticket }, () => 'ran')).rejects.toMatchObject({
-        code: 'LOCK_LOST',
-      });
+      await expect(other.withLock(key, { mode: 'read', ticket }, () => 'ran')).rejects.toMatchObject({ code: 'LOCK_LOST' });
     });
 
     test('refuses the ticket of a reader that has left, although another of the process is in', async () => {
@@ -204,9 +202,7 @@ export function sharingSuite(place: () => StorePlace, { offers }: StoreKind): vo
       const ticket = left.makeTicket();
       await left.release();
       await using later = await other.acquire(key, { mode: 'read' });
-      await expect(other.withLock(key, { mode: 'read', ticket }, () => 'ran')).rejects.toMatchObject({
-        code: 'LOCK_LOST',
-      });
+      await expect(other.withLock(key, { mode: 'read', ticket }, () => 'ran')).rejects.toMatchObject({ code: 'LOCK_LOST' });
       expect(later.isHeld()).toBe(true);
     });
 
@@ -264,9 +260,7 @@ export function sharingSuite(place: () => StorePlace, { offers }: StoreKind): vo
       expect(troubles).toEqual([expect.objectContaining(about)]);
       expect((troubles as { holder?: { by: string } }[])[0]?.holder?.by).toContain('Erp.old');
       const refusal = third.withPermit(key, 2, { by: 'Erp.new', wait: 0 }, () => 'ran');
-      await expect(refusal).rejects.toMatchObject({
-        detail: expect.stringContaining('a holder counts only 1: all are taken') as string,
-      });
+      await expect(refusal).rejects.toMatchObject({ detail: expect.stringContaining('a holder counts only 1: all are taken') as string });
       await permit.release();
       await using newer = await one.acquirePermit(key, 2, { by: 'Erp.new' });
       expect(newer.isHeld()).toBe(true);

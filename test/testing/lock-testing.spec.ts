@@ -189,10 +189,7 @@ describe('holdElsewhere()', () => {
     await control.lose('k');
     await using full = await control.holdElsewhere('k', { permits: 1 });
     expect(full).toBeDefined();
-    await expect(locks.withPermit('k', 50, { wait: 0 }, () => 'in')).rejects.toMatchObject({
-      status: 429,
-      permits: 50,
-    });
+    await expect(locks.withPermit('k', 50, { wait: 0 }, () => 'in')).rejects.toMatchObject({ status: 429, permits: 50 });
     await app.close();
   });
 
@@ -211,10 +208,7 @@ test('a store that is away fails the calls of its locks alone, and health says t
   control.storeAway({ store: 'reports' });
   expect(await locks.withLock('k', { wait: 0 }, () => 'in')).toBe('in');
   control.storeAway();
-  await expect(locks.withLock('k', { wait: 0 }, () => 'in')).rejects.toMatchObject({
-    code: 'LOCK_STORE',
-    unknown: false,
-  });
+  await expect(locks.withLock('k', { wait: 0 }, () => 'in')).rejects.toMatchObject({ code: 'LOCK_STORE', unknown: false });
   expect(await locks.operations.health({ downAfter: 0 })).toMatchObject({ status: 'down' });
   control.storeBack();
   expect(await locks.withLock('k', { wait: 0 }, () => 'in')).toBe('in');

@@ -236,9 +236,7 @@ export class Leases {
   /** Somebody deleted the lock or released it by force, and the code ended before this process could find out. */
   #foundGone(lease: Lease, leaving: CallNode | LeaseKeeper | undefined): void {
     const kept = leaving !== undefined && !(leaving instanceof CallNode);
-    const loss = lossOf(lease, this.#forcedReason(lease) ?? 'gone', kept);
-    lease.lose(loss);
-    this.#parts.events.lost(lease, loss, kept);
+    const loss = this.#end(lease, this.#forcedReason(lease) ?? 'gone', kept);
     leaving?.notify(loss);
   }
 

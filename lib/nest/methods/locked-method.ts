@@ -132,11 +132,7 @@ export class LockedMethod {
     if (!LockService.isGenuine(service)) {
       return { isOurs: false, service: service as Partial<LockService> };
     }
-    const known: InApplication = {
-      isOurs: true,
-      service,
-      call: options.isFixed ? service.parse(options.fixed, site) : undefined,
-    };
+    const known: InApplication = { isOurs: true, service, call: options.isFixed ? service.parse(options.fixed, site) : undefined };
     this.#applications.set(given, known);
     return known;
   }

@@ -157,12 +157,7 @@ describe('a call that closes a cycle is told what waits for what', () => {
   const call = { site: 'Orders.ship', heldMs: 40, waitedMs: 0 };
   const fleet = (processes: readonly string[]): Cycle => ({
     scope: 'fleet',
-    calls: processes.map((process, at) => ({
-      ...call,
-      process,
-      holds: `k${at}`,
-      waitsFor: `k${(at + 1) % processes.length}`,
-    })),
+    calls: processes.map((process, at) => ({ ...call, process, holds: `k${at}`, waitsFor: `k${(at + 1) % processes.length}` })),
   });
   const explained = (processes: readonly string[]): string =>
     notAcquired({
